@@ -1,0 +1,48 @@
+// One load, whatever the optimiser thinks. Internal to the library.
+//
+// User memory may change between two loads of the same address, but the compiler assumes that it does
+// not and may load twice. Passing the loaded value through an empty asm statement makes it opaque: from
+// there on only the register is known, not where it came from.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace nvpi {
+
+template <typename T>
+inline T load_once(const std::byte* source) noexcept {
+  T value;
+  std::memcpy(&value, source, sizeof value);
+  asm volatile("" : "+r"(value));
+  return value;
+}
+
+// The application may race with these loads on purpose; the rule above is what makes that harmless.
+// ThreadSanitizer cannot know, so functions that touch user memory carry this attribute.
+#if defined(__SANITIZE_THREAD__)
+#define NVPI_RACES_WITH_USER __attribute__((no_sanitize("thread"), noinline))
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define NVPI_RACES_WITH_USER __attribute__((no_sanitize("thread"), noinline))
+#endif
+#endif
+#ifndef NVPI_RACES_WITH_USER
+#define NVPI_RACES_WITH_USER
+#endif
+
+// Copies loading every byte once. For short pieces: never libc memcpy per block, which may choose a
+// string instruction with a start-up cost of its own.
+NVPI_RACES_WITH_USER inline void copy_once(std::byte* target, const std::byte* source,
+                                           std::size_t size) noexcept {
+  for (; size >= 8; size -= 8, source += 8, target += 8) {
+    const auto word = load_once<std::uint64_t>(source);
+    std::memcpy(target, &word, sizeof word);
+  }
+  for (; size > 0; --size, ++source, ++target) {
+    *target = static_cast<std::byte>(load_once<std::uint8_t>(source));
+  }
+}
+
+}  // namespace nvpi

@@ -1,0 +1,82 @@
+// NVMe commands of the NVM command set, ready for a transport. NVM Command Set Specification 1.0,
+// sections 3 and 5.2.
+#pragma once
+
+#include <cstdint>
+
+#include "nvme/error.h"
+#include "pi/protect.h"
+
+namespace nvpi {
+
+enum class Opcode : std::uint8_t { flush = 0x00, write = 0x01, read = 0x02 };
+
+// A command and its memory. The memory is borrowed from the moment it is submitted to its completion.
+struct Command {
+  Opcode opcode = Opcode::flush;
+  std::uint32_t nsid = 0;
+  std::uint32_t cdw2 = 0, cdw3 = 0;
+  std::uint32_t cdw10 = 0, cdw11 = 0, cdw12 = 0, cdw13 = 0, cdw14 = 0, cdw15 = 0;
+  std::byte* data = nullptr;
+  std::byte* metadata = nullptr;
+  std::uint32_t data_len = 0;
+  std::uint32_t metadata_len = 0;
+  std::uint32_t timeout_ms = 0;    // 0: the kernel's
+  std::int32_t fixed_buffer = -1;  // index of the registered buffer that holds `data`, or none
+
+  std::uint64_t slba() const { return std::uint64_t{cdw11} << 32 | cdw10; }
+  std::uint32_t block_count() const { return (cdw12 & 0xFFFF) + 1; }  // NLB is 0's based
+  bool pract() const { return (cdw12 & cdw12_bits::pract) != 0; }
+
+  struct cdw12_bits {
+    static constexpr std::uint32_t storage_tag_check = 1u << 24;
+    static constexpr std::uint32_t ref_tag_check = 1u << 26;
+    static constexpr std::uint32_t app_tag_check = 1u << 27;
+    static constexpr std::uint32_t guard_check = 1u << 28;
+    static constexpr std::uint32_t pract = 1u << 29;
+    static constexpr std::uint32_t force_unit_access = 1u << 30;
+    static constexpr std::uint32_t limited_retry = 1u << 31;
+  };
+};
+
+// The user_data that went in with a command, and how the command ended.
+struct Completion {
+  std::uint64_t user_data = 0;
+  std::int32_t result = 0;   // below 0: -errno, the command did not complete; else the NVMe status
+  std::uint64_t dwords = 0;  // CQE DW0 and DW1
+
+  Status status() const { return Status(static_cast<std::uint16_t>(result)); }
+};
+
+// How PI takes part in a read or write.
+struct PiControl {
+  bool pract = false;  // the device inserts and strips
+  PiChecks checks = PiChecks::none();
+  PiTags tags;
+};
+
+// Sets the PI bits of CDW12 and packs the tags into CDW2, CDW3, CDW14 and CDW15.
+void set_pi(Command& command, const PiFormat& format, const PiControl& control) noexcept;
+PiControl pi_of(const Command& command, const PiFormat& format) noexcept;  // the reverse
+
+// A read or write of blocks, without memory and PI.
+Command make_io(Opcode opcode, std::uint32_t nsid, std::uint64_t slba, std::uint32_t block_count) noexcept;
+
+// The layout in which the device transfers the blocks of a command: with PRACT set, PI that fills the
+// metadata is not transferred, and other PI is the device's business (section 5.2.2.1).
+PiFormat transferred_format(const PiFormat& format, bool pract) noexcept;
+
+struct TransferLength {
+  std::uint64_t data = 0;
+  std::uint64_t metadata = 0;
+};
+TransferLength transfer_length(const PiFormat& format, std::uint64_t block_count, bool pract) noexcept;
+
+// The only guard between a wrong length and somebody else's memory: the kernel compares neither length
+// with the block count, and a device without SGLs then writes past the buffer. A command that moves
+// separate metadata but has no metadata buffer is even answered with success, while the device uses
+// physical address 0. Every command passes here before it is submitted.
+Result<void> check_command(const Command& command, const PiFormat& format,
+                           std::uint64_t namespace_blocks) noexcept;
+
+}  // namespace nvpi

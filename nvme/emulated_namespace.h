@@ -1,0 +1,80 @@
+// A namespace of the NVM command set, in process. NVM Command Set Specification 1.0, sections 3.2 and 5.2.
+//
+// It carries out commands as a controller does: it fetches the host's memory once, checks the protection
+// information as PRACT, PRCHK, masks and escape tags say, and stores blocks with their metadata on a
+// medium. Commands are carried out by reap(), in the order in which they were submitted: between submit()
+// and reap() the host's memory may change, as it may before a real device fetches it.
+//
+// Not emulated: SGLs and PRPs. The memory of a command must be as long as the command says.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nvme/medium.h"
+#include "nvme/transport.h"
+
+namespace nvpi {
+
+class EmulatedNamespace final : public Transport {
+ public:
+  struct Options {
+    PiFormat::Fields format;
+    std::uint64_t block_count = 0;
+    std::string file;             // empty: in memory
+    std::uint8_t mdts = 7;        // 512 KiB; 0 for no limit
+    std::uint32_t capacity = 1024;  // commands in flight
+    // Called when the "device" is about to fetch or fill the host's memory: what a test needs to rewrite
+    // a buffer in flight, at exactly that moment.
+    std::function<void(const Command&)> on_transfer;
+  };
+
+  // Reads the part of a device name behind "emu:": key=value pairs with commas between them. Keys: file,
+  // size (bytes of data), ds, ms, mset, pi, pil, pif, sts, lbstm, mdts. An existing file brings its own
+  // format.
+  static Result<Options> parse(std::string_view text);
+  static Result<std::unique_ptr<EmulatedNamespace>> create(const Options& options);
+
+  Medium& medium() { return *medium_; }  // for damage from outside
+
+  std::uint32_t nsid() const override { return 1; }
+  Result<IdentifyPage> identify(Cns cns) override;
+  std::optional<std::uint64_t> transfer_limit() const override { return 0; }
+  bool register_buffers(std::span<const iovec> buffers) override;
+  bool read_only() const override { return false; }
+  std::uint32_t capacity() const override { return options_.capacity; }
+  Result<void> submit(const Command& command, std::uint64_t user_data) override;
+  Result<void> flush() override { return {}; }
+  Result<std::uint32_t> reap(std::span<Completion> completions,
+                             std::chrono::milliseconds timeout) override;
+
+ private:
+  EmulatedNamespace(Options options, std::unique_ptr<Medium> medium);
+  Status execute(const Command& command);
+  Status check_fields(const Command& command, const PiControl& pi) const;
+  Status write(const Command& command, const PiControl& pi);
+  Status read(const Command& command, const PiControl& pi);
+  Status check_blocks(const Command& command, const PiControl& pi);
+  Blocks staged(std::uint32_t block_count);
+  void insert_pi(const Command& command, const PiControl& pi);
+
+  struct Pending {
+    Command command;
+    std::uint64_t user_data;
+  };
+
+  Options options_;
+  std::unique_ptr<Medium> medium_;
+  std::vector<Pending> pending_;  // a ring of capacity() entries
+  std::uint64_t head_ = 0, tail_ = 0;
+  std::vector<iovec> registered_;
+  // Where blocks pass through, in the layout that the format transfers with PRACT 0.
+  std::vector<std::byte> staging_data_, staging_metadata_;
+  std::vector<BlockState> staging_states_;
+};
+
+}  // namespace nvpi

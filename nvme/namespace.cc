@@ -1,0 +1,148 @@
+#include "nvme/namespace.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "nvme/emulated_namespace.h"
+#include "nvme/ring.h"
+
+namespace nvpi {
+namespace {
+
+constexpr std::string_view emulated_prefix = "emu:";
+// Without knowing the kernel's limit: what every queue takes.
+constexpr std::uint64_t cautious_transfer_limit = 128u << 10;
+
+Result<std::unique_ptr<Transport>> open_transport(const std::string& device, std::uint32_t depth) {
+  if (device.starts_with(emulated_prefix)) {
+    return EmulatedNamespace::parse(std::string_view(device).substr(emulated_prefix.size()))
+        .and_then([&](EmulatedNamespace::Options options) {
+          options.capacity = depth;
+          return EmulatedNamespace::create(options);
+        })
+        .map([](std::unique_ptr<EmulatedNamespace> ns) -> std::unique_ptr<Transport> { return ns; });
+  }
+  return Ring::open(device, depth).map([](std::unique_ptr<Ring> ring) -> std::unique_ptr<Transport> {
+    return ring;
+  });
+}
+
+// Collects the outcomes of the commands of one transfer: the failure with the lowest LBA, counts in all.
+class Summary {
+ public:
+  void add(const IoDone& done) {
+    if (done.outcome) {
+      counts_ += *done.outcome;
+      return;
+    }
+    const Error& error = done.outcome.error();
+    mismatch_count_ += error.mismatch_count;
+    if (error.code != Errc::pi_mismatch) commands_failed_ = true;
+    // A command that failed outweighs blocks that did not match: the data is not even there.
+    const bool outweighs = !error_ || (error.code != Errc::pi_mismatch) > (error_->code != Errc::pi_mismatch);
+    const bool same_kind = error_ && (error.code == Errc::pi_mismatch) == (error_->code == Errc::pi_mismatch);
+    if (outweighs || (same_kind && error.slba < error_->slba)) error_ = error;
+  }
+  bool commands_failed() const { return commands_failed_; }
+
+  Result<VerifyCounts> result() && {
+    if (!error_) return counts_;
+    error_->mismatch_count = mismatch_count_;
+    return fail(std::move(*error_));
+  }
+
+ private:
+  VerifyCounts counts_;
+  std::uint64_t mismatch_count_ = 0;
+  std::optional<Error> error_;
+  bool commands_failed_ = false;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Namespace>> Namespace::open(const std::string& device, const OpenOptions& options) {
+  return open_transport(device, options.queue.depth).and_then([&](std::unique_ptr<Transport> transport) {
+    return open(std::move(transport), options);
+  });
+}
+
+Result<std::unique_ptr<Namespace>> Namespace::open(std::unique_ptr<Transport> transport,
+                                                   const OpenOptions& options) {
+  const auto controller_page = transport->identify(Cns::identify_controller);
+  if (!controller_page) return fail(controller_page.error());
+  const auto page = transport->identify(Cns::identify_namespace);
+  if (!page) return fail(page.error());
+  // Devices before NVMe 2.0 do not have this page; only a status says so, an errno is trouble.
+  const auto extension = transport->identify(Cns::identify_namespace_csi);
+  if (!extension && extension.error().code != Errc::status) return fail(extension.error());
+
+  NamespaceInfo info = decode_namespace(transport->nsid(), *page, extension ? &*extension : nullptr);
+  ControllerInfo controller = decode_controller(*controller_page);
+  const auto format = format_of(info);
+  if (!format) return fail(format.error());
+  const auto transfer_limit = transport->transfer_limit();
+  const Geometry geometry{.format = *format,
+                          .nsid = transport->nsid(),
+                          .block_count = info.nsze,
+                          .max_transfer_size = controller.max_transfer_size(),
+                          .mdts_excludes_metadata = controller.mdts_excludes_metadata(),
+                          .transfer_limit = transfer_limit.value_or(cautious_transfer_limit)};
+  std::unique_ptr<Namespace> ns(new Namespace(std::move(transport), std::move(info), std::move(controller),
+                                              geometry, options.patience));
+  const auto note = [&](Fallback fallback, bool happened) {
+    ns->fallbacks_.set(static_cast<std::size_t>(fallback), happened);
+  };
+  note(Fallback::io_command_set_id, !extension);
+  note(Fallback::kernel_limits, !transfer_limit);
+  note(Fallback::write_access, ns->transport_->read_only());
+  auto queue = Queue::create(*ns->transport_, geometry, options.queue);
+  if (!queue) return fail(queue.error());
+  ns->queue_ = std::move(*queue);
+  return ns;
+}
+
+Namespace::Namespace(std::unique_ptr<Transport> transport, NamespaceInfo info, ControllerInfo controller,
+                     Geometry geometry, std::chrono::milliseconds patience)
+    : transport_(std::move(transport)),
+      info_(std::move(info)),
+      controller_(std::move(controller)),
+      geometry_(geometry),
+      patience_(patience) {}
+
+Result<VerifyCounts> Namespace::transfer(const Io& io) {
+  if (const auto checked = check_io(io, geometry_); !checked) return fail(checked.error());
+  const std::uint64_t blocks_per_command = queue_->max_blocks(io.pi);
+  Summary summary;
+  bool stopped = false;
+  // A part counts its blocks from its own start; the caller counts from the start of the whole. Commands
+  // in flight refer to this sink, so it outlives the loop.
+  const auto whole_index = [&](const PiMismatch& mismatch) {
+    PiMismatch whole = mismatch;
+    whole.block_index = static_cast<std::uint32_t>(mismatch.lba - io.slba);
+    stopped |= !io.on_mismatch(whole);
+    return !stopped;
+  };
+  std::uint64_t next = 0;
+  for (;;) {
+    while (!stopped && !summary.commands_failed() && next < io.block_count && queue_->has_room()) {
+      const std::uint64_t count = std::min(blocks_per_command, io.block_count - next);
+      Io part = part_of(io, geometry_, next, count);
+      part.on_mismatch = whole_index;
+      if (const auto submitted = queue_->submit(part); !submitted) {
+        summary.add({.slba = part.slba, .outcome = fail(submitted.error())});
+        break;
+      }
+      next += count;
+    }
+    if (queue_->in_flight() == 0) break;
+    const auto reaped = queue_->reap([&](const IoDone& done) { summary.add(done); }, patience_);
+    if (!reaped || *reaped == 0) {
+      queue_->give_up();
+      return fail(reaped ? Error{.code = Errc::timed_out, .slba = io.slba} : reaped.error());
+    }
+  }
+  return std::move(summary).result();
+}
+
+}  // namespace nvpi

@@ -1,0 +1,70 @@
+// A namespace: the front door of the driver.
+//
+//   auto ns = Namespace::open("/dev/ng0n1");
+//   if (!ns) ...ns.error()...
+//   (*ns)->transfer({.opcode = Opcode::write, .slba = 16, .block_count = 8, .memory = {UserMemory(buffer)}});
+//
+// Opening asks the device for its geometry and PI format. Reads and writes may be of any length; they are
+// split to what the device and the kernel take and run at the queue's depth. They block.
+//
+// Threads: one thread at a time.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "nvme/identify.h"
+#include "nvme/io.h"
+#include "nvme/queue.h"
+#include "nvme/transport.h"
+
+namespace nvpi {
+
+struct OpenOptions {
+  QueueOptions queue;
+  // How long no command at all may complete before the queue is given up. The kernel has a time-out of its
+  // own for each command, 30 s by default, after which it resets the controller.
+  std::chrono::milliseconds patience{120'000};
+};
+
+class Namespace {
+ public:
+  // `device` is a generic node (/dev/ngXnY) or an emulated namespace (emu:key=value,...).
+  static Result<std::unique_ptr<Namespace>> open(const std::string& device,
+                                                 const OpenOptions& options = {});
+  static Result<std::unique_ptr<Namespace>> open(std::unique_ptr<Transport> transport,
+                                                 const OpenOptions& options = {});
+
+  const NamespaceInfo& info() const { return info_; }
+  const ControllerInfo& controller() const { return controller_; }
+  const Geometry& geometry() const { return geometry_; }
+  const PiFormat& format() const { return geometry_.format; }
+  std::uint64_t block_count() const { return geometry_.block_count; }
+
+  // Carries out a read or write of any length. Returns what the host verified (nothing for a write).
+  //
+  // Errc::status or os: one command failed, named by slba and block_count; commands that were in flight
+  // beside it may have been carried out, later ones were not sent. Errc::pi_mismatch: the read went
+  // through, `mismatch` is the block with the lowest LBA; failing blocks read as zeros, the others are
+  // delivered.
+  Result<VerifyCounts> transfer(const Io& io);
+
+  Queue& queue() { return *queue_; }
+  // What the driver has to do without.
+  Fallbacks fallbacks() const { return fallbacks_ | queue_->fallbacks(); }
+
+ private:
+  Namespace(std::unique_ptr<Transport> transport, NamespaceInfo info, ControllerInfo controller,
+            Geometry geometry, std::chrono::milliseconds patience);
+
+  std::unique_ptr<Transport> transport_;
+  NamespaceInfo info_;
+  ControllerInfo controller_;
+  Geometry geometry_;
+  std::chrono::milliseconds patience_;
+  Fallbacks fallbacks_;
+  std::unique_ptr<Queue> queue_;
+};
+
+}  // namespace nvpi

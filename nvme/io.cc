@@ -71,7 +71,7 @@ Result<void> check_tags(const Io& io, const PiFormat& format) {
 
 }  // namespace
 
-Result<void> check_io(const Io& io, const Geometry& geometry) noexcept {
+Result<void> check_request(const Io& io, const Geometry& geometry) noexcept {
   assert(io.opcode == Opcode::read || io.opcode == Opcode::write);
   if (io.block_count == 0) return fail({.code = Errc::no_blocks});
   if (io.slba >= geometry.block_count || io.block_count > geometry.block_count - io.slba) {
@@ -80,7 +80,11 @@ Result<void> check_io(const Io& io, const Geometry& geometry) noexcept {
                  .limit = geometry.block_count - 1,
                  .slba = io.slba});
   }
-  return check_memory(io, geometry.format).and_then([&] { return check_tags(io, geometry.format); });
+  return check_tags(io, geometry.format);
+}
+
+Result<void> check_io(const Io& io, const Geometry& geometry) noexcept {
+  return check_request(io, geometry).and_then([&] { return check_memory(io, geometry.format); });
 }
 
 std::uint64_t max_blocks_per_command(const Geometry& geometry, PiOwner pi) noexcept {

@@ -62,7 +62,9 @@ struct Geometry {
 };
 
 // Refuses, before anything is sent, what cannot be right: nothing to transfer, a range outside the
-// namespace, memory of another size, tags that are too large or contradict the address.
+// namespace, memory of another size, tags that are too large or contradict the address. check_request is
+// the part that needs no memory yet.
+Result<void> check_request(const Io& io, const Geometry& geometry) noexcept;
 Result<void> check_io(const Io& io, const Geometry& geometry) noexcept;
 
 // The most blocks that one command may transfer.

@@ -1,8 +1,10 @@
 #include "nvme/namespace.h"
 
 #include <algorithm>
+#include <cassert>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "nvme/emulated_namespace.h"
 #include "nvme/ring.h"
@@ -109,6 +111,22 @@ Namespace::Namespace(std::unique_ptr<Transport> transport, NamespaceInfo info, C
       controller_(std::move(controller)),
       geometry_(geometry),
       patience_(patience) {}
+
+Result<VerifyCounts> Namespace::recheck(const Io& io, const Error& error) {
+  assert(error.block_count > 0 && error.slba >= io.slba);
+  const std::uint64_t first = error.slba - io.slba;
+  std::vector<std::byte> scratch(std::size_t{error.block_count} * geometry_.format.data_size());
+  Io again = io;
+  again.slba = error.slba;
+  again.block_count = error.block_count;
+  again.memory = {UserMemory(scratch), {}};
+  again.mode = TransferMode::bounce;
+  again.pi = PiOwner::host;
+  again.checks = io.device_checks;  // the same that the device made
+  again.device_checks = PiChecks::none();
+  again.ref_tag = geometry_.format.ref_tag_at(tags_of(io, geometry_.format).initial_ref_tag, first);
+  return transfer(again);
+}
 
 Result<VerifyCounts> Namespace::transfer(const Io& io) {
   if (const auto checked = check_io(io, geometry_); !checked) return fail(checked.error());

@@ -50,6 +50,12 @@ class Namespace {
   // delivered.
   Result<VerifyCounts> transfer(const Io& io);
 
+  // Who is right, when the device refuses a read with a PI error? Reads the blocks of the command that
+  // failed (error.slba, error.block_count of a transfer of `io`) again with the device's checks off and
+  // verifies them here; the caller's memory is not touched. Errc::pi_mismatch names the blocks, also to
+  // io.on_mismatch; success means that the host finds nothing wrong.
+  Result<VerifyCounts> recheck(const Io& io, const Error& error);
+
   Queue& queue() { return *queue_; }
   // What the driver has to do without.
   Fallbacks fallbacks() const { return fallbacks_ | queue_->fallbacks(); }

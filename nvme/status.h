@@ -20,6 +20,8 @@ class Status {
   constexpr bool dnr() const { return (raw_ & 0x4000) != 0; }  // do not retry
   constexpr bool ok() const { return code() == 0; }
   constexpr bool is_path_error() const { return sct() == 3; }
+  // The device found PI that does not fit: guard, application, reference or storage tag.
+  constexpr bool is_pi_error() const { return (code() >= 0x282 && code() <= 0x284) || code() == 0x288; }
   constexpr Status with_dnr() const { return Status(raw_ | 0x4000); }
 
   // The name in the specification; empty for a code that is not in the table.

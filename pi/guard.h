@@ -34,7 +34,8 @@ std::uint64_t copy_and_guard(GuardType type, std::byte* target, std::span<const 
                              std::uint64_t previous = 0,
                              const std::byte* prefetch_end = nullptr) noexcept;
 
-// Name of the implementation in use for this guard: "isal", "portable", ...
+// Name of the implementation in use for this guard: "vpclmul512", "vpclmul256", "pclmul", "isal" or
+// "portable". The last runs on every CPU.
 std::string_view guard_implementation(GuardType type) noexcept;
 
 }  // namespace nvpi

@@ -29,6 +29,11 @@ struct GuardKernel {
   std::array<Functions, 3> functions;  // by GuardType
 };
 
+#ifdef __x86_64__
+extern const GuardKernel guard_vpclmul512;
+extern const GuardKernel guard_vpclmul256;
+extern const GuardKernel guard_pclmul128;  // named "pclmul"
+#endif
 extern const GuardKernel guard_isal;
 extern const GuardKernel guard_portable;
 

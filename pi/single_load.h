@@ -12,7 +12,7 @@
 namespace nvpi {
 
 template <typename T>
-inline T load_once(const std::byte* source) noexcept {
+[[gnu::always_inline]] inline T load_once(const std::byte* source) noexcept {
   T value;
   std::memcpy(&value, source, sizeof value);
   asm volatile("" : "+r"(value));

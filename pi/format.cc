@@ -59,7 +59,10 @@ tl::expected<PiFormat, FormatError> PiFormat::create(const Fields& fields) noexc
 
 PiFormat::PiFormat(const Fields& fields) : fields_(fields) {
   if (fields_.metadata_size == 0) fields_.layout = MetadataLayout::separate;
-  if (!has_pi()) return;
+  if (!has_pi()) {
+    fields_ = {.data_size = fields.data_size, .metadata_size = fields.metadata_size, .layout = fields_.layout};
+    return;
+  }
   fields_.storage_tag_mask &= storage_tag_max();
   ref_tag_size_ = rules_of(fields_.guard).tag_space - fields_.storage_tag_size;
   if (fields_.position == PiPosition::last) pi_offset_ = fields_.metadata_size - pi_size();

@@ -59,4 +59,9 @@ std::uint64_t copy_and_guard(GuardType type, std::byte* target, std::span<const 
   return functions(type).copy_and_guard(target, source.data(), source.size(), previous, prefetch_end);
 }
 
+std::uint64_t guard_and_copy(GuardType type, std::byte* target, std::span<const std::byte> source,
+                             std::uint64_t previous) noexcept {
+  return functions(type).guard_and_copy(target, source.data(), source.size(), previous, nullptr);
+}
+
 }  // namespace nvpi

@@ -34,6 +34,11 @@ std::uint64_t copy_and_guard(GuardType type, std::byte* target, std::span<const 
                              std::uint64_t previous = 0,
                              const std::byte* prefetch_end = nullptr) noexcept;
 
+// The other way: copies `source`, which is stable, to `target`, which another thread may rewrite meanwhile,
+// and returns the guard of `source`. A guard of the target would be that of somebody else's bytes.
+std::uint64_t guard_and_copy(GuardType type, std::byte* target, std::span<const std::byte> source,
+                             std::uint64_t previous = 0) noexcept;
+
 // Name of the implementation in use for this guard: "vpclmul512", "vpclmul256", "pclmul", "isal" or
 // "portable". The last runs on every CPU.
 std::string_view guard_implementation(GuardType type) noexcept;

@@ -41,6 +41,15 @@ NVPI_RACES_WITH_USER std::uint64_t copy_then_guard(std::byte* target, const std:
   return guard_of(target, size, previous);
 }
 
+template <GuardKernel::Guard guard_of>
+NVPI_RACES_WITH_USER std::uint64_t guard_then_copy(std::byte* target, const std::byte* source,
+                                                   std::size_t size, std::uint64_t previous,
+                                                   const std::byte*) noexcept {
+  const std::uint64_t result = guard_of(source, size, previous);
+  copy_once(target, source, size);
+  return result;
+}
+
 std::uint64_t copy_and_guard_16b(std::byte* target, const std::byte* source, std::size_t size,
                                  std::uint64_t previous, const std::byte* end) noexcept {
   const std::size_t fused = size >= 128 ? size & ~std::size_t{15} : 0;
@@ -61,10 +70,10 @@ std::uint64_t guard_64b(const std::byte* source, std::size_t size, std::uint64_t
 
 const GuardKernel guard_isal = {"isal",
                                 []() noexcept { return true; },
-                                {{{guard_16b, copy_and_guard_16b},
-                                  {guard_32b, copy_then_guard<guard_32b>},
+                                {{{guard_16b, copy_and_guard_16b, guard_then_copy<guard_16b>},
+                                  {guard_32b, copy_then_guard<guard_32b>, guard_then_copy<guard_32b>},
 #ifdef NVPI_ISAL_HAS_CRC64_NVME
-                                  {guard_64b, copy_then_guard<guard_64b>}}}};
+                                  {guard_64b, copy_then_guard<guard_64b>, guard_then_copy<guard_64b>}}}};
 #else
                                   {}}}};
 #endif

@@ -22,6 +22,7 @@ struct GuardKernel {
   struct Functions {
     Guard guard = nullptr;  // both null: this kernel does not know the guard
     CopyAndGuard copy_and_guard = nullptr;
+    CopyAndGuard guard_and_copy = nullptr;  // the same function where each load is stored and folded
   };
 
   const char* name;

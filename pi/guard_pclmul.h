@@ -119,15 +119,19 @@ NVPI_RACES_WITH_USER std::uint64_t guard_of(Reader<copying> in, std::uint64_t pr
 }
 
 template <typename Crc, typename Vector>
-constexpr GuardKernel::Functions functions_of = {
-    [](const std::byte* source, std::size_t size, std::uint64_t previous) noexcept {
-      return guard_of<Crc, Vector, false>({source, size}, previous);
-    },
+constexpr GuardKernel::CopyAndGuard copy_and_guard_of =
     [](std::byte* target, const std::byte* source, std::size_t size, std::uint64_t previous,
        const std::byte* prefetch_end) noexcept {
       const std::byte* const end = prefetch_end == nullptr ? source + size : prefetch_end;
       return guard_of<Crc, Vector, true>({source, size, target, end}, previous);
-    }};
+    };
+
+template <typename Crc, typename Vector>
+constexpr GuardKernel::Functions functions_of = {
+    [](const std::byte* source, std::size_t size, std::uint64_t previous) noexcept {
+      return guard_of<Crc, Vector, false>({source, size}, previous);
+    },
+    copy_and_guard_of<Crc, Vector>, copy_and_guard_of<Crc, Vector>};
 
 // A kernel for GuardKernel::functions.
 template <typename Vector>

@@ -101,13 +101,14 @@ NVPI_RACES_WITH_USER std::uint64_t guard_of(const std::byte* source, std::size_t
   return Crc::finish(r);
 }
 
+template <typename Crc>
+constexpr GuardKernel::Functions functions_of = {guard_of<Crc>, copy_and_guard_of<Crc>, copy_and_guard_of<Crc>};
+
 }  // namespace
 
 const GuardKernel guard_portable = {
     "portable",
     []() noexcept { return true; },
-    {{{guard_of<Crc16>, copy_and_guard_of<Crc16>},
-      {guard_of<Crc32c>, copy_and_guard_of<Crc32c>},
-      {guard_of<Crc64Nvme>, copy_and_guard_of<Crc64Nvme>}}}};
+    {functions_of<Crc16>, functions_of<Crc32c>, functions_of<Crc64Nvme>}};
 
 }  // namespace nvpi

@@ -57,12 +57,12 @@ std::uint64_t copy_in_and_guard(GuardType type, std::byte* target, UserMemory::C
   return result;
 }
 
-// ... and on its way out of the slot.
+// ... and on its way out of the slot, which is what stays the same there.
 std::uint64_t copy_out_and_guard(GuardType type, UserMemory::Cursor& target, const std::byte* source,
                                  std::size_t size) {
   std::uint64_t result = 0;
   for_each_run(target, size, [&](std::span<std::byte> run, std::size_t done) {
-    result = copy_and_guard(type, run.data(), {source + done, run.size()}, result);
+    result = guard_and_copy(type, run.data(), {source + done, run.size()}, result);
   });
   return result;
 }

@@ -9,7 +9,11 @@ using bits = Command::cdw12_bits;
 
 constexpr std::uint32_t flag(bool condition, std::uint32_t bit) { return condition ? bit : 0; }
 
-bool transfers_blocks(Opcode opcode) { return opcode == Opcode::read || opcode == Opcode::write; }
+constexpr std::uint32_t range_size_dsm = 16;
+// Bytes of a source range by copy descriptor format (NVM Command Set Specification 1.0, figures 38, 39).
+std::uint32_t copy_range_size(const Command& command) {
+  return (command.cdw12 >> 8 & 1) == 0 ? 32 : 40;
+}
 
 Result<void> check_buffer(std::string_view field, const std::byte* memory, std::uint64_t length,
                           std::uint64_t wanted) {
@@ -23,6 +27,26 @@ Result<void> check_buffer(std::string_view field, const std::byte* memory, std::
 }
 
 }  // namespace
+
+OpcodeTraits traits_of(Opcode opcode) noexcept {
+  switch (opcode) {
+    case Opcode::flush: return {};
+    case Opcode::write: return {Direction::to_device, true, true};
+    case Opcode::read: return {Direction::from_device, true, true};
+    case Opcode::write_uncorrectable: return {Direction::none, true, false};
+    case Opcode::compare: return {Direction::to_device, true, true};
+    case Opcode::write_zeroes: return {Direction::none, true, true};
+    case Opcode::dataset_management: return {Direction::ranges, false, false};
+    case Opcode::verify: return {Direction::none, true, true};
+    case Opcode::copy: return {Direction::ranges, false, true};
+    case Opcode::zone_append: return {Direction::to_device, true, true};
+  }
+  switch (static_cast<unsigned>(opcode) & 3) {
+    case 1: return {Direction::to_device};
+    case 2: return {Direction::from_device};
+    default: return {};
+  }
+}
 
 Command make_io(Opcode opcode, std::uint32_t nsid, std::uint64_t slba,
                 std::uint32_t block_count) noexcept {
@@ -83,10 +107,20 @@ TransferLength transfer_length(const PiFormat& format, std::uint64_t block_count
 
 Result<void> check_command(const Command& command, const PiFormat& format,
                            std::uint64_t namespace_blocks) noexcept {
-  if (!transfers_blocks(command.opcode)) {
-    return check_buffer("data length", command.data, command.data_len, 0).and_then([&] {
-      return check_buffer("metadata length", command.metadata, command.metadata_len, 0);
+  const auto check_both = [&](const TransferLength& length) {
+    return check_buffer("data length", command.data, command.data_len, length.data).and_then([&] {
+      return check_buffer("metadata length", command.metadata, command.metadata_len, length.metadata);
     });
+  };
+  const OpcodeTraits traits = traits_of(command.opcode);
+  if (!traits.addresses_blocks && traits.direction != Direction::ranges) {
+    if (traits.direction == Direction::none) return check_both({});
+    return check_both({command.data_len, command.metadata_len});
+  }
+  if (traits.direction == Direction::ranges) {
+    const bool dsm = command.opcode == Opcode::dataset_management;
+    const std::uint64_t count = (dsm ? command.cdw10 & 0xFF : command.cdw12 & 0xFF) + 1u;  // NR is 0's based
+    return check_both({count * (dsm ? range_size_dsm : copy_range_size(command)), 0});
   }
   const std::uint64_t count = command.block_count();
   if (command.slba() >= namespace_blocks || count > namespace_blocks - command.slba()) {
@@ -95,10 +129,8 @@ Result<void> check_command(const Command& command, const PiFormat& format,
                  .limit = namespace_blocks,
                  .block_count = static_cast<std::uint32_t>(count)});
   }
-  const TransferLength length = transfer_length(format, count, command.pract());
-  return check_buffer("data length", command.data, command.data_len, length.data).and_then([&] {
-    return check_buffer("metadata length", command.metadata, command.metadata_len, length.metadata);
-  });
+  if (traits.direction == Direction::none) return check_both({});
+  return check_both(transfer_length(format, count, command.pract()));
 }
 
 }  // namespace nvpi

@@ -9,7 +9,32 @@
 
 namespace nvpi {
 
-enum class Opcode : std::uint8_t { flush = 0x00, write = 0x01, read = 0x02 };
+enum class Opcode : std::uint8_t {
+  flush = 0x00,
+  write = 0x01,
+  read = 0x02,
+  write_uncorrectable = 0x04,
+  compare = 0x05,
+  write_zeroes = 0x08,
+  dataset_management = 0x09,
+  verify = 0x0C,
+  copy = 0x19,
+  zone_append = 0x7D,  // Zoned Namespace Command Set Specification 1.1
+};
+
+// What a command does with memory. `ranges`: the data is a list of ranges, not blocks.
+enum class Direction : std::uint8_t { none, to_device, from_device, ranges };
+
+struct OpcodeTraits {
+  Direction direction = Direction::none;
+  bool addresses_blocks = false;  // SLBA in CDW10 and CDW11, NLB in CDW12
+  bool has_pi = false;            // PI bits in CDW12, tags
+};
+// Of an opcode that is not in the list above, only the direction in its bits 1:0 is known.
+OpcodeTraits traits_of(Opcode opcode) noexcept;
+constexpr bool transfers_blocks(const OpcodeTraits& traits) {
+  return traits.addresses_blocks && traits.direction != Direction::none;
+}
 
 // A command and its memory. The memory is borrowed from the moment it is submitted to its completion.
 struct Command {
@@ -30,6 +55,8 @@ struct Command {
 
   struct cdw12_bits {
     static constexpr std::uint32_t storage_tag_check = 1u << 24;
+    static constexpr std::uint32_t deallocate = 1u << 25;  // DEAC of Write Zeroes
+    static constexpr std::uint32_t pi_remap = 1u << 25;    // PIREMAP of Zone Append
     static constexpr std::uint32_t ref_tag_check = 1u << 26;
     static constexpr std::uint32_t app_tag_check = 1u << 27;
     static constexpr std::uint32_t guard_check = 1u << 28;
@@ -59,7 +86,7 @@ struct PiControl {
 void set_pi(Command& command, const PiFormat& format, const PiControl& control) noexcept;
 PiControl pi_of(const Command& command, const PiFormat& format) noexcept;  // the reverse
 
-// A read or write of blocks, without memory and PI.
+// A command that addresses blocks, without memory and PI.
 Command make_io(Opcode opcode, std::uint32_t nsid, std::uint64_t slba, std::uint32_t block_count) noexcept;
 
 // The layout in which the device transfers the blocks of a command: with PRACT set, PI that fills the
@@ -75,7 +102,8 @@ TransferLength transfer_length(const PiFormat& format, std::uint64_t block_count
 // The only guard between a wrong length and somebody else's memory: the kernel compares neither length
 // with the block count, and a device without SGLs then writes past the buffer. A command that moves
 // separate metadata but has no metadata buffer is even answered with success, while the device uses
-// physical address 0. Every command passes here before it is submitted.
+// physical address 0. Every command passes here before it is submitted. Of opcodes that the driver does
+// not know it only checks that there is memory exactly where there is a length.
 Result<void> check_command(const Command& command, const PiFormat& format,
                            std::uint64_t namespace_blocks) noexcept;
 

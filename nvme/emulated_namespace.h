@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "nvme/medium.h"
+#include "nvme/ranges.h"
 #include "nvme/transport.h"
 
 namespace nvpi {
@@ -54,13 +55,35 @@ class EmulatedNamespace final : public Transport {
 
  private:
   EmulatedNamespace(Options options, std::unique_ptr<Medium> medium);
-  Status execute(const Command& command);
-  Status check_fields(const Command& command, const PiControl& pi) const;
+  // Blocks on their way, data and metadata apart whatever the namespace transfers.
+  struct Stage {
+    std::vector<std::byte> data, metadata;
+    std::vector<BlockState> states;
+  };
+  struct Outcome {
+    Status status;
+    std::uint64_t dwords = 0;
+  };
+
+  // emulated_commands.cc
+  Outcome execute(const Command& command);
   Status write(const Command& command, const PiControl& pi);
   Status read(const Command& command, const PiControl& pi);
-  Status check_blocks(const Command& command, const PiControl& pi);
-  Blocks staged(std::uint32_t block_count);
-  void insert_pi(const Command& command, const PiControl& pi);
+  Status compare(const Command& command, const PiControl& pi);
+  Status verify(const Command& command, const PiControl& pi);
+  Status write_zeroes(const Command& command, const PiControl& pi);
+  Status write_uncorrectable(const Command& command);
+  Status deallocate(const Command& command);
+  Outcome copy(const Command& command);
+  Status copy_range(const CopyRange& range, const CopyRequest& request, std::uint64_t copied);
+
+  Status check_range(std::uint64_t slba, std::uint64_t count) const;
+  Status check_fields(const Command& command, const PiControl& pi) const;
+  Status check_pi(const Stage& stage, std::uint64_t slba, const PiTags& tags, const PiChecks& checks) const;
+  void fetch(const Command& command, Stage& stage);
+  void deliver(const Command& command, const Stage& stage);
+  Status load(std::uint64_t slba, std::uint64_t count, Stage& stage);
+  Status store(std::uint64_t slba, const Stage& stage);
 
   struct Pending {
     Command command;
@@ -72,9 +95,7 @@ class EmulatedNamespace final : public Transport {
   std::vector<Pending> pending_;  // a ring of capacity() entries
   std::uint64_t head_ = 0, tail_ = 0;
   std::vector<iovec> registered_;
-  // Where blocks pass through, in the layout that the format transfers with PRACT 0.
-  std::vector<std::byte> staging_data_, staging_metadata_;
-  std::vector<BlockState> staging_states_;
+  Stage stage_, media_;  // kept between commands: they only grow
 };
 
 }  // namespace nvpi

@@ -9,11 +9,12 @@ namespace {
 // Byte offsets. NVM Command Set Specification 1.0, figures 97 and 100; Base Specification 2.0, figure 276.
 namespace at {
 constexpr std::size_t nsze = 0, ncap = 8, nuse = 16, nsfeat = 24, nlbaf = 25, flbas = 26, mc = 27,
-                      dpc = 28, dps = 29, dlfeat = 33, noiob = 46, lbaf = 128;
+                      dpc = 28, dps = 29, dlfeat = 33, noiob = 46, mssrl = 74, mcl = 76, msrc = 80,
+                      lbaf = 128;
 constexpr std::size_t nulbaf = 82;                                   // NVM Command Set 1.1
 constexpr std::size_t lbstm = 0, pic = 8, pifa = 9, elbaf = 12;      // CNS 05h
 constexpr std::size_t vid = 0, sn = 4, mn = 24, fr = 64, mdts = 77, ver = 80, ctratt = 96, oncs = 520,
-                      sgls = 536;                                    // CNS 01h
+                      ocfs = 534, sgls = 536;                                    // CNS 01h
 }  // namespace at
 
 constexpr unsigned lba_format_limit = 64;
@@ -157,7 +158,11 @@ IdentifyNamespacePages encode_namespace(const PiFormat& format, std::uint64_t bl
   store<std::uint8_t>(base, at::dps,
                       static_cast<std::uint8_t>(static_cast<unsigned>(format.type()) |
                                                 (format.position() == PiPosition::first ? dps_first : 0u)));
-  store<std::uint8_t>(base, at::dlfeat, 0b001);  // deallocated blocks read as zeros, guard FFh
+  // Deallocated blocks read as zeros with a guard of all ones; Write Zeroes may deallocate (DEAC).
+  store<std::uint8_t>(base, at::dlfeat, 0b1001);
+  store<std::uint16_t>(base, at::mssrl, 0xFFFF);  // Copy: no limits beyond those of its fields
+  store<std::uint32_t>(base, at::mcl, 0xFFFF'FFFF);
+  store<std::uint8_t>(base, at::msrc, 0xFF);
   store<std::uint32_t>(base, at::lbaf,
                        format.metadata_size() |
                            static_cast<std::uint32_t>(std::countr_zero(format.data_size())) << 16);
@@ -180,6 +185,9 @@ IdentifyPage encode_controller(std::uint8_t mdts) noexcept {
   store(page, at::mdts, mdts);
   store<std::uint32_t>(page, at::ver, 0x00020000);
   store<std::uint32_t>(page, at::ctratt, 1u << 15);  // ELBAS: extended PI formats
+  // Compare, Write Uncorrectable, Dataset Management, Write Zeroes, Verify, Copy (formats 0 and 1).
+  store<std::uint16_t>(page, at::oncs, 0b1'1000'1111);
+  store<std::uint16_t>(page, at::ocfs, 0b11);
   return page;
 }
 

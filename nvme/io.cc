@@ -28,6 +28,11 @@ Result<void> check_in_place(std::string_view field, const UserMemory& memory) {
 }
 
 Result<void> check_memory(const Io& io, const PiFormat& format) {
+  if (!transfers_blocks(traits_of(io.opcode))) {
+    return check_size("data", io.memory.data, 0).and_then([&] {
+      return check_size("metadata", io.memory.metadata, 0);
+    });
+  }
   const PiFormat transferred = transferred_format(io, format);
   const bool in_place = io.mode == TransferMode::zero_copy;
   const std::uint64_t data_stride = in_place ? transferred.data_stride() : format.data_size();
@@ -62,17 +67,35 @@ Result<void> check_tags(const Io& io, const PiFormat& format) {
   if (format.type() == PiType::type_1 && matters && io.ref_tag && *io.ref_tag != demanded) {
     return fail({.code = Errc::ref_tag_conflict, .value = *io.ref_tag, .limit = demanded});
   }
-  if (io.opcode == Opcode::write && io.pi != PiOwner::caller && io.app_tag == escape_app_tag &&
+  const bool stores_tags = io.opcode == Opcode::write || io.opcode == Opcode::write_zeroes ||
+                           io.opcode == Opcode::zone_append;
+  if (stores_tags && io.pi != PiOwner::caller && io.app_tag == escape_app_tag &&
       !io.allow_unprotected) {
     return fail({.code = Errc::unprotecting_app_tag, .value = io.app_tag});
   }
   return {};
 }
 
+// Whether the device makes or strips the PI. A compare has no PRACT: the host's data needs PI to be compared,
+// so the driver makes it as for a write. Zeroes always get PI from the device, because without PRACT they
+// would be left with PI that fails (NVM Command Set Specification 1.0, section 3.2.8).
+bool pract_of(const Io& io) {
+  if (io.opcode == Opcode::write_zeroes) return io.pi != PiOwner::caller;
+  const bool may = io.opcode != Opcode::compare && io.opcode != Opcode::verify;
+  return may && io.pi == PiOwner::device;
+}
+
+PiControl pi_control_of(const Io& io, const PiFormat& format) {
+  const bool zeroes = io.opcode == Opcode::write_zeroes;
+  return {.pract = pract_of(io),
+          .checks = zeroes ? PiChecks::none() : applicable(io.device_checks, format),
+          .tags = tags_of(io, format)};
+}
+
 }  // namespace
 
 Result<void> check_request(const Io& io, const Geometry& geometry) noexcept {
-  assert(io.opcode == Opcode::read || io.opcode == Opcode::write);
+  assert(traits_of(io.opcode).addresses_blocks);
   if (io.block_count == 0) return fail({.code = Errc::no_blocks});
   if (io.slba >= geometry.block_count || io.block_count > geometry.block_count - io.slba) {
     return fail({.code = Errc::out_of_range,
@@ -87,7 +110,8 @@ Result<void> check_io(const Io& io, const Geometry& geometry) noexcept {
   return check_request(io, geometry).and_then([&] { return check_memory(io, geometry.format); });
 }
 
-std::uint64_t max_blocks_per_command(const Geometry& geometry, PiOwner pi) noexcept {
+std::uint64_t max_blocks_per_command(const Geometry& geometry, PiOwner pi, Opcode opcode) noexcept {
+  if (!transfers_blocks(traits_of(opcode))) return nlb_limit;
   const PiFormat transferred = transferred_format({.pi = pi}, geometry.format);
   const auto fit = [](std::uint64_t limit, std::uint64_t block) {
     return limit == 0 ? std::numeric_limits<std::uint64_t>::max() : limit / block;
@@ -114,7 +138,7 @@ Io part_of(const Io& io, const Geometry& geometry, std::uint64_t first, std::uin
 
 PiFormat transferred_format(const Io& io, const PiFormat& format) noexcept {
   if (io.pi == PiOwner::caller) return format.without_pi();
-  return transferred_format(format, io.pi == PiOwner::device);
+  return transferred_format(format, pract_of(io));
 }
 
 PiTags tags_of(const Io& io, const PiFormat& format) noexcept {
@@ -136,19 +160,27 @@ PiChecks applicable(const PiChecks& checks, const PiFormat& format) noexcept {
 
 Command command_of(const Io& io, const Geometry& geometry) noexcept {
   using bits = Command::cdw12_bits;
+  const PiFormat& format = geometry.format;
+  const OpcodeTraits traits = traits_of(io.opcode);
   Command command =
       make_io(io.opcode, geometry.nsid, io.slba, static_cast<std::uint32_t>(io.block_count));
-  if (io.force_unit_access) command.cdw12 |= bits::force_unit_access;
-  if (io.limited_retry) command.cdw12 |= bits::limited_retry;
   command.timeout_ms = io.timeout_ms;
-  const PiFormat& format = geometry.format;
-  const TransferLength length = transfer_length(format, io.block_count, io.pi == PiOwner::device);
-  command.data_len = static_cast<std::uint32_t>(length.data);
-  command.metadata_len = static_cast<std::uint32_t>(length.metadata);
-  set_pi(command, format,
-         {.pract = io.pi == PiOwner::device,
-          .checks = applicable(io.device_checks, format),
-          .tags = tags_of(io, format)});
+  if (traits.has_pi) {
+    set_pi(command, format, pi_control_of(io, format));
+    if (io.force_unit_access) command.cdw12 |= bits::force_unit_access;
+    if (io.limited_retry) command.cdw12 |= bits::limited_retry;
+  }
+  if (traits.direction == Direction::to_device) {
+    command.cdw12 |= static_cast<std::uint32_t>(io.directive_type & 0xF) << 20;
+    command.cdw13 = std::uint32_t{io.directive_value} << 16;
+  }
+  if (io.opcode == Opcode::write_zeroes && io.deallocate) command.cdw12 |= bits::deallocate;
+  if (io.opcode == Opcode::zone_append && format.type() == PiType::type_1) command.cdw12 |= bits::pi_remap;
+  if (transfers_blocks(traits)) {
+    const TransferLength length = transfer_length(format, io.block_count, command.pract());
+    command.data_len = static_cast<std::uint32_t>(length.data);
+    command.metadata_len = static_cast<std::uint32_t>(length.metadata);
+  }
   return command;
 }
 

@@ -1,5 +1,5 @@
-// One read or write of blocks as the application states it, and what becomes of it: checked, split, turned
-// into a command. Pure functions.
+// One command on blocks as the application states it, of any length, and what becomes of it: checked, split,
+// turned into commands. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,18 @@ enum class PiOwner : std::uint8_t {
 enum class TransferMode : std::uint8_t {
   bounce,     // through a slot: what was guarded is what is transferred
   zero_copy,  // the device transfers from and to the caller's memory, which must not change meanwhile
+  // Reads without a copy where the layout allows it, else and for writes as bounce, and like bounce for the
+  // caller. What does not verify in the caller's memory is read again through a slot: if that verifies, it
+  // was the caller who changed it. A queue that has seen this a few times bounces from then on.
+  lazy,
 };
 
 struct Io {
-  Opcode opcode = Opcode::read;  // read or write
-  std::uint64_t slba = 0;
+  // read, write, compare, verify, write_zeroes, write_uncorrectable or zone_append
+  Opcode opcode = Opcode::read;
+  std::uint64_t slba = 0;  // zone append: of the zone
   std::uint64_t block_count = 0;
-  // Borrowed until the I/O completes. Bounce: any pieces, data without metadata between the blocks.
+  // Only of opcodes that transfer blocks. Borrowed until the I/O completes. Bounce: any pieces, data without metadata between the blocks.
   // Zero-copy: one piece in the device's layout (with the extended layout, metadata behind each block),
   // dword aligned; metadata may be left out, the driver then has its own.
   UserBlocks memory;
@@ -45,6 +50,9 @@ struct Io {
 
   bool force_unit_access = false;
   bool limited_retry = false;
+  bool deallocate = false;            // write zeroes: DEAC
+  std::uint8_t directive_type = 0;    // DTYPE of a write: 1 streams, 2 data placement (FDP)
+  std::uint16_t directive_value = 0;  // DSPEC
   std::uint32_t timeout_ms = 0;  // of each command; 0: the kernel's
 
   MismatchSink on_mismatch;  // every block that fails, in no order between commands
@@ -67,8 +75,9 @@ struct Geometry {
 Result<void> check_request(const Io& io, const Geometry& geometry) noexcept;
 Result<void> check_io(const Io& io, const Geometry& geometry) noexcept;
 
-// The most blocks that one command may transfer.
-std::uint64_t max_blocks_per_command(const Geometry& geometry, PiOwner pi) noexcept;
+// The most blocks that one command may address. Without a transfer only NLB limits them.
+std::uint64_t max_blocks_per_command(const Geometry& geometry, PiOwner pi,
+                                     Opcode opcode = Opcode::read) noexcept;
 
 // A part of an I/O that passed check_io: `count` blocks from block `first`, with the memory and the
 // reference tag that belong to them.

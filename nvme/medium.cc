@@ -100,6 +100,17 @@ Result<Medium::Description> read_description(int fd, const std::string& path) {
   return Medium::Description{*format, header.block_count};
 }
 
+// Whether everything fits into a file or an address space, the arithmetic included.
+bool fits(const PiFormat& format, std::uint64_t block_count) {
+  constexpr std::uint64_t limit = 1ull << 62;
+  const std::uint64_t per_block = std::uint64_t{format.data_size()} + format.metadata_size() + 1;
+  return block_count > 0 && block_count < limit / per_block;
+}
+
+tl::unexpected<Error> bad_size() {
+  return fail({.code = Errc::bad_option, .rule = "is too large", .detail = "size"});
+}
+
 class MemoryMedium final : public Medium {
  public:
   MemoryMedium(const PiFormat& format, std::uint64_t block_count) : Medium(format, block_count, 0) {
@@ -168,6 +179,7 @@ Medium::Medium(const PiFormat& format, std::uint64_t block_count, std::uint64_t 
       states_offset_(metadata_offset_ + block_count * format.metadata_size()) {}
 
 Result<std::unique_ptr<Medium>> Medium::in_memory(const PiFormat& format, std::uint64_t block_count) {
+  if (!fits(format, block_count)) return bad_size();
   auto medium = std::make_unique<MemoryMedium>(format, block_count);
   if (!medium->mapped()) return fail({.code = Errc::os, .os_errno = ENOMEM});
   return medium;
@@ -175,6 +187,7 @@ Result<std::unique_ptr<Medium>> Medium::in_memory(const PiFormat& format, std::u
 
 Result<std::unique_ptr<Medium>> Medium::in_file(const std::string& path, const PiFormat& format,
                                                 std::uint64_t block_count) {
+  if (!fits(format, block_count)) return bad_size();
   FileDescriptor fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
   if (fd.get() < 0) return fail({.code = Errc::open_failed, .os_errno = errno, .detail = path});
   // Two drivers on one image would each be right and the image wrong.

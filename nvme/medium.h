@@ -18,7 +18,8 @@
 
 namespace nvpi {
 
-enum class BlockState : std::uint8_t { unwritten = 0, written = 1 };
+// `unwritten` is also what a deallocated block is.
+enum class BlockState : std::uint8_t { unwritten = 0, written = 1, uncorrectable = 2 };
 
 class Medium {
  public:

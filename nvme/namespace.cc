@@ -90,6 +90,12 @@ Result<std::unique_ptr<Namespace>> Namespace::open(std::unique_ptr<Transport> tr
                           .max_transfer_size = controller.max_transfer_size(),
                           .mdts_excludes_metadata = controller.mdts_excludes_metadata(),
                           .transfer_limit = transfer_limit.value_or(cautious_transfer_limit)};
+  if (max_blocks_per_command(geometry, PiOwner::host) == 0) {
+    return fail({.code = Errc::unsupported_format,
+                 .field = "data and metadata of a block",
+                 .rule = "a command must be able to carry one block",
+                 .value = format->data_stride()});
+  }
   std::unique_ptr<Namespace> ns(new Namespace(std::move(transport), std::move(info), std::move(controller),
                                               geometry, options.patience));
   const auto note = [&](Fallback fallback, bool happened) {
@@ -112,6 +118,76 @@ Namespace::Namespace(std::unique_ptr<Transport> transport, NamespaceInfo info, C
       geometry_(geometry),
       patience_(patience) {}
 
+// Of the one command in flight: DW0 and DW1 of its completion.
+Result<std::uint64_t> Namespace::wait_for_one() {
+  Result<std::uint64_t> result = 0;
+  const auto take = [&](const IoDone& done) {
+    result = done.outcome ? Result<std::uint64_t>(done.dwords) : fail(done.outcome.error());
+  };
+  while (queue_->in_flight() > 0) {
+    const auto reaped = queue_->reap(take, patience_);
+    if (!reaped || *reaped == 0) {
+      queue_->give_up();
+      return fail(reaped ? Error{.code = Errc::timed_out} : reaped.error());
+    }
+  }
+  return result;
+}
+
+Result<std::uint64_t> Namespace::passthrough(const Command& command, const UserBlocks& memory,
+                                             Queue::Lengths lengths) {
+  return queue_->submit(command, memory, 0, lengths).and_then([&] { return wait_for_one(); });
+}
+
+Result<void> Namespace::flush() {
+  return passthrough({.opcode = Opcode::flush, .nsid = geometry_.nsid}, {}).map([](std::uint64_t) {});
+}
+
+Result<void> Namespace::deallocate(std::span<const BlockRange> ranges) {
+  std::vector<BlockRange> batch;
+  const auto send = [&]() -> Result<void> {
+    if (batch.empty()) return {};
+    const RangeCommand made = make_deallocate(geometry_.nsid, batch);
+    batch.clear();
+    return passthrough(made.command, {UserMemory::read_only(made.payload), {}}).map([](std::uint64_t) {});
+  };
+  for (const BlockRange& range : ranges) {
+    if (range.slba >= block_count() || range.block_count > block_count() - range.slba) {
+      return fail({.code = Errc::out_of_range,
+                   .value = range.slba + range.block_count - 1,
+                   .limit = block_count() - 1,
+                   .slba = range.slba});
+    }
+  }
+  for (BlockRange range : ranges) {
+    while (range.block_count > 0) {
+      const std::uint64_t count = std::min(range.block_count, blocks_per_dsm_range);
+      batch.push_back({range.slba, count});
+      range = {range.slba + count, range.block_count - count};
+      if (batch.size() < ranges_per_command) continue;
+      if (const auto sent = send(); !sent) return sent;
+    }
+  }
+  return send();
+}
+
+Result<void> Namespace::copy(const CopyRequest& request) {
+  if (request.ranges.empty()) return fail({.code = Errc::no_blocks});
+  if (request.ranges.size() > ranges_per_command) {
+    return fail({.code = Errc::wrong_length,
+                 .field = "number of source ranges",
+                 .value = request.ranges.size(),
+                 .limit = ranges_per_command});
+  }
+  const RangeCommand made = make_copy(geometry_.format, geometry_.nsid, request);
+  return passthrough(made.command, {UserMemory::read_only(made.payload), {}}).map([](std::uint64_t) {});
+}
+
+Result<std::uint64_t> Namespace::zone_append(const Io& io) {
+  assert(io.opcode == Opcode::zone_append);
+  return queue_->submit(io).and_then([&] { return wait_for_one(); });
+}
+
 Result<VerifyCounts> Namespace::recheck(const Io& io, const Error& error) {
   assert(error.block_count > 0 && error.slba >= io.slba);
   const std::uint64_t first = error.slba - io.slba;
@@ -130,7 +206,8 @@ Result<VerifyCounts> Namespace::recheck(const Io& io, const Error& error) {
 
 Result<VerifyCounts> Namespace::transfer(const Io& io) {
   if (const auto checked = check_io(io, geometry_); !checked) return fail(checked.error());
-  const std::uint64_t blocks_per_command = queue_->max_blocks(io.pi);
+  if (queue_->is_broken()) return fail({.code = Errc::timed_out, .slba = io.slba});
+  const std::uint64_t blocks_per_command = queue_->max_blocks(io.pi, io.opcode);
   Summary summary;
   bool stopped = false;
   // A part counts its blocks from its own start; the caller counts from the start of the whole. Commands

@@ -12,11 +12,13 @@
 
 #include <chrono>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "nvme/identify.h"
 #include "nvme/io.h"
 #include "nvme/queue.h"
+#include "nvme/ranges.h"
 #include "nvme/transport.h"
 
 namespace nvpi {
@@ -42,13 +44,22 @@ class Namespace {
   const PiFormat& format() const { return geometry_.format; }
   std::uint64_t block_count() const { return geometry_.block_count; }
 
-  // Carries out a read or write of any length. Returns what the host verified (nothing for a write).
+  // Carries out an I/O of any length. Returns what the host verified (nothing but for a read).
   //
   // Errc::status or os: one command failed, named by slba and block_count; commands that were in flight
   // beside it may have been carried out, later ones were not sent. Errc::pi_mismatch: the read went
   // through, `mismatch` is the block with the lowest LBA; failing blocks read as zeros, the others are
   // delivered.
   Result<VerifyCounts> transfer(const Io& io);
+
+  // One command each; they wait for it. Errors as above.
+  Result<void> flush();
+  Result<void> deallocate(std::span<const BlockRange> ranges);  // any number, of any length
+  Result<void> copy(const CopyRequest& request);
+  Result<std::uint64_t> zone_append(const Io& io);  // the LBA where the device put the blocks
+  // A command as it is; see Queue::submit. Returns DW0 and DW1 of its completion.
+  Result<std::uint64_t> passthrough(const Command& command, const UserBlocks& memory,
+                                    Queue::Lengths lengths = Queue::Lengths::checked);
 
   // Who is right, when the device refuses a read with a PI error? Reads the blocks of the command that
   // failed (error.slba, error.block_count of a transfer of `io`) again with the device's checks off and
@@ -63,6 +74,7 @@ class Namespace {
  private:
   Namespace(std::unique_ptr<Transport> transport, NamespaceInfo info, ControllerInfo controller,
             Geometry geometry, std::chrono::milliseconds patience);
+  Result<std::uint64_t> wait_for_one();
 
   std::unique_ptr<Transport> transport_;
   NamespaceInfo info_;

@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::uint64_t default_slot_size_limit = 1u << 20;
 constexpr unsigned attempt_limit = 8;
+constexpr std::uint64_t benign_mismatch_limit = 3;  // then lazy reads bounce
 constexpr std::chrono::seconds drain_time{5};
 
 std::uint64_t slot_size_of(const Geometry& geometry, const QueueOptions& options) {
@@ -86,42 +87,83 @@ void Queue::give_up() {
   if (in_flight_ == 0) return;
   broken_ = true;
   for (InFlight& entry : entries_) entry.slot.abandon();
+  in_flight_ = 0;
 }
 
-std::uint64_t Queue::max_blocks(PiOwner pi) const {
-  const std::uint64_t slot_blocks =
-      pool_->data_area(0).iov_len / transferred_format({.pi = pi}, geometry_.format).data_stride();
-  const std::uint64_t metadata_size = geometry_.format.metadata_size();
-  const std::uint64_t metadata_blocks = pool_->data_area(0).iov_len / geometry_.format.data_size();
-  return std::min({max_blocks_per_command(geometry_, pi), slot_blocks,
-                   metadata_size > 0 ? metadata_blocks : slot_blocks});
+std::uint64_t Queue::max_blocks(PiOwner pi, Opcode opcode) const {
+  const std::uint64_t by_command = max_blocks_per_command(geometry_, pi, opcode);
+  if (!transfers_blocks(traits_of(opcode))) return by_command;
+  const std::uint64_t slot_size = pool_->data_area(0).iov_len;
+  const std::uint64_t by_data = slot_size / transferred_format({.pi = pi}, geometry_.format).data_stride();
+  const std::uint64_t by_metadata = slot_size / geometry_.format.data_size();
+  return std::min({by_command, by_data, geometry_.format.metadata_size() > 0 ? by_metadata : by_data});
+}
+
+Result<InFlight*> Queue::take_entry() {
+  if (!has_room()) return fail({.code = Errc::no_slot});
+  BounceBuffer slot = pool_->acquire();
+  if (!slot) return fail({.code = Errc::no_slot});
+  InFlight& entry = entries_[free_entries_.back()];
+  entry.slot = std::move(slot);
+  entry.attempts = 1;
+  entry.was_read_again = false;
+  return &entry;
 }
 
 Result<void> Queue::submit(const Io& io) {
-  if (!has_room()) return fail({.code = Errc::no_slot});
   if (const auto checked = check_io(io, geometry_); !checked) return checked;
-  if (io.block_count > max_blocks(io.pi)) {
-    return fail({.code = Errc::wrong_length,
-                 .field = "block count",
-                 .value = io.block_count,
-                 .limit = max_blocks(io.pi)});
+  if (const std::uint64_t limit = max_blocks(io.pi, io.opcode); io.block_count > limit) {
+    return fail({.code = Errc::wrong_length, .field = "block count", .value = io.block_count, .limit = limit});
   }
-  BounceBuffer slot = pool_->acquire();
-  if (!slot) return fail({.code = Errc::no_slot});
-
-  const std::uint32_t index = free_entries_.back();
-  InFlight& entry = entries_[index];
+  const auto taken = take_entry();
+  if (!taken) return fail(taken.error());
+  InFlight& entry = **taken;
   entry.io = io;
-  entry.slot = std::move(slot);
-  entry.attempts = 1;
   entry.command = command_of(io, geometry_);
-  strategy_of(io.mode).prepare(entry, geometry_.format);
-  if (fixed_buffers_ && entry.command.data == entry.slot.data().data()) {
-    entry.command.fixed_buffer = static_cast<std::int32_t>(entry.slot.index());
+  if (io.mode == TransferMode::lazy && benign_mismatches_ >= benign_mismatch_limit) {
+    entry.io.mode = TransferMode::bounce;
   }
-  const auto submitted = check_command(entry.command, geometry_.format, geometry_.block_count).and_then([&] {
-    return transport_.submit(entry.command, index);
+  entry.strategy = &strategy_of(entry.io, geometry_.format);
+  return start(entry, Lengths::checked);
+}
+
+Result<void> Queue::submit(const Command& command, const UserBlocks& memory, std::uint64_t cookie,
+                           Lengths lengths) {
+  const auto fits = [](std::string_view field, const UserMemory& bytes, std::size_t limit) -> Result<void> {
+    if (bytes.size() <= limit) return {};
+    return fail({.code = Errc::wrong_length, .field = field, .value = bytes.size(), .limit = limit});
+  };
+  const auto taken = take_entry();
+  if (!taken) return fail(taken.error());
+  InFlight& entry = **taken;
+  const auto fitting = fits("data", memory.data, entry.slot.data().size()).and_then([&] {
+    return fits("metadata", memory.metadata, entry.slot.metadata().size());
   });
+  if (!fitting) {
+    entry.slot.release();
+    return fitting;
+  }
+  entry.io = {.opcode = command.opcode, .slba = command.slba(), .memory = memory, .cookie = cookie};
+  entry.command = command;
+  entry.command.data_len = static_cast<std::uint32_t>(memory.data.size());
+  entry.command.metadata_len = static_cast<std::uint32_t>(memory.metadata.size());
+  entry.strategy = &passthrough_strategy();
+  return start(entry, lengths);
+}
+
+void Queue::prepare(InFlight& entry) {
+  entry.strategy->prepare(entry, geometry_.format);
+  const bool in_slot = entry.command.data != nullptr && entry.command.data == entry.slot.data().data();
+  entry.command.fixed_buffer = fixed_buffers_ && in_slot ? static_cast<std::int32_t>(entry.slot.index()) : -1;
+}
+
+Result<void> Queue::start(InFlight& entry, Lengths lengths) {
+  prepare(entry);
+  Result<void> submitted;
+  if (lengths == Lengths::checked) {
+    submitted = check_command(entry.command, geometry_.format, geometry_.block_count);
+  }
+  if (submitted) submitted = transport_.submit(entry.command, free_entries_.back());
   if (!submitted) {
     entry.slot.release();
     return submitted;
@@ -143,15 +185,34 @@ bool Queue::send_again(InFlight& entry, std::uint32_t index, const Completion& c
   return transport_.submit(entry.command, index).has_value();
 }
 
+// A lazy read that did not verify goes through a slot. Whoever wrote to the caller's memory meanwhile cannot
+// reach that, so the second result is the true one.
+bool Queue::read_again(InFlight& entry, std::uint32_t index, const Result<VerifyCounts>& outcome) {
+  const TransferStrategy* const second = entry.strategy->second_try();
+  const bool mismatched = !outcome && outcome.error().code == Errc::pi_mismatch;
+  if (second != nullptr && mismatched) {
+    entry.strategy = second;
+    entry.was_read_again = true;
+    prepare(entry);
+    return transport_.submit(entry.command, index).has_value();
+  }
+  if (entry.was_read_again && outcome) ++benign_mismatches_;
+  return false;
+}
+
 bool Queue::complete(const Completion& completion, IoDone& done) {
   assert(completion.user_data < entries_.size());
   const auto index = static_cast<std::uint32_t>(completion.user_data);
   InFlight& entry = entries_[index];
+  if (!entry.slot) return false;  // given up: too late for anybody to care
   if (send_again(entry, index, completion)) return false;
+  auto outcome = outcome_of(entry, completion);
+  if (read_again(entry, index, outcome)) return false;
   done.cookie = entry.io.cookie;
   done.slba = entry.io.slba;
   done.block_count = static_cast<std::uint32_t>(entry.io.block_count);
-  done.outcome = outcome_of(entry, completion);
+  done.dwords = completion.dwords;
+  done.outcome = std::move(outcome);
   entry.slot.release();
   free_entries_.push_back(index);
   --in_flight_;
@@ -174,7 +235,7 @@ Result<VerifyCounts> Queue::outcome_of(InFlight& entry, const Completion& comple
     if (error.mismatch_count++ == 0) error.mismatch = mismatch;
     return entry.io.on_mismatch(mismatch);
   };
-  const VerifyCounts counts = strategy_of(entry.io.mode).deliver(entry, geometry_.format, keep_first);
+  const VerifyCounts counts = entry.strategy->deliver(entry, geometry_.format, keep_first);
   if (counts.mismatched == 0) return counts;
   error.code = Errc::pi_mismatch;
   return fail(std::move(error));

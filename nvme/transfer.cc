@@ -2,8 +2,12 @@
 
 #include <cstring>
 
+#include "pi/single_load.h"
+
 namespace nvpi {
 namespace {
+
+bool fetches(const Io& io) { return traits_of(io.opcode).direction == Direction::to_device; }
 
 Expectation expectation_of(const Io& io, const PiFormat& format) {
   return {.tags = tags_of(io, format), .checks = applicable(io.checks, format), .first_lba = io.slba};
@@ -24,11 +28,19 @@ Blocks slot_blocks(const InFlight& entry) {
           static_cast<std::uint32_t>(entry.io.block_count)};
 }
 
+// The caller's memory as the device's; metadata that the caller does not want goes to the slot.
+Blocks user_blocks(const InFlight& entry) {
+  const UserBlocks& memory = entry.io.memory;
+  return {memory.data.contiguous(),
+          memory.metadata.empty() ? entry.slot.metadata().data() : memory.metadata.contiguous(),
+          static_cast<std::uint32_t>(entry.io.block_count)};
+}
+
 class Bounce final : public TransferStrategy {
  public:
   void prepare(InFlight& entry, const PiFormat& format) const noexcept override {
     const Io& io = entry.io;
-    if (io.opcode == Opcode::write) {
+    if (fetches(io)) {
       protect(transferred_format(io, format), tags_of(io, format), slot_blocks(entry), user(io, format));
     }
     attach(entry.command, slot_blocks(entry));
@@ -37,7 +49,7 @@ class Bounce final : public TransferStrategy {
   VerifyCounts deliver(InFlight& entry, const PiFormat& format,
                        MismatchSink on_mismatch) const noexcept override {
     const Io& io = entry.io;
-    if (io.opcode != Opcode::read) return {};
+    if (fetches(io)) return {};
     return counted(io, verify_and_copy(transferred_format(io, format), expectation_of(io, format),
                                        slot_blocks(entry), user(io, format), on_mismatch));
   }
@@ -54,9 +66,9 @@ class ZeroCopy final : public TransferStrategy {
  public:
   void prepare(InFlight& entry, const PiFormat& format) const noexcept override {
     const Io& io = entry.io;
-    const Blocks blocks = in_place(entry);
+    const Blocks blocks = user_blocks(entry);
     const PiFormat transferred = transferred_format(io, format);
-    if (io.opcode == Opcode::write) {
+    if (fetches(io)) {
       if (io.memory.metadata.empty() && !transferred.extended()) {
         std::memset(blocks.metadata, 0, io.block_count * transferred.metadata_size());
       }
@@ -68,36 +80,116 @@ class ZeroCopy final : public TransferStrategy {
   VerifyCounts deliver(InFlight& entry, const PiFormat& format,
                        MismatchSink on_mismatch) const noexcept override {
     const Io& io = entry.io;
-    if (io.opcode != Opcode::read) return {};
+    if (fetches(io)) return {};
     const PiFormat transferred = transferred_format(io, format);
-    const Blocks blocks = in_place(entry);
-    const auto erase_block = [&](const PiMismatch& mismatch) {
-      std::memset(blocks.data + std::uint64_t{mismatch.block_index} * transferred.data_stride(), 0,
-                  transferred.data_stride());
-      return on_mismatch(mismatch);
+    const Blocks blocks = user_blocks(entry);
+    // What failed, and what was not looked at any more, must not stay in the caller's memory.
+    const auto erase = [&](std::uint64_t first, std::uint64_t count) {
+      const std::uint64_t metadata_stride = io.memory.metadata.empty() ? 0 : transferred.metadata_size();
+      std::memset(blocks.data + first * transferred.data_stride(), 0, count * transferred.data_stride());
+      std::memset(blocks.metadata + first * metadata_stride, 0, count * metadata_stride);
     };
-    return counted(io, verify(transferred, expectation_of(io, format), blocks, erase_block));
-  }
-
- private:
-  static Blocks in_place(const InFlight& entry) {
-    const UserBlocks& memory = entry.io.memory;
-    return {memory.data.contiguous(),
-            memory.metadata.empty() ? entry.slot.metadata().data() : memory.metadata.contiguous(),
-            static_cast<std::uint32_t>(entry.io.block_count)};
+    const auto erase_bad = [&](const PiMismatch& mismatch) {
+      const bool go_on = on_mismatch(mismatch);
+      erase(mismatch.block_index, go_on ? 1 : blocks.count - mismatch.block_index);
+      return go_on;
+    };
+    return counted(io, verify(transferred, expectation_of(io, format), blocks, erase_bad));
   }
 };
 
+const Bounce bounce;
+
+// Reads into the caller's memory and verifies there, which proves nothing if it fails.
+class Lazy final : public TransferStrategy {
+ public:
+  static bool is_possible(const Io& io, const PiFormat& format) {
+    const auto in_place = [](const UserMemory& memory) {
+      return memory.empty() || reinterpret_cast<std::uintptr_t>(memory.contiguous()) % 4 == 0;
+    };
+    const auto in_one_piece = [](const UserMemory& memory) {
+      return memory.empty() || memory.contiguous() != nullptr;
+    };
+    return io.opcode == Opcode::read && !transferred_format(io, format).extended() &&
+           in_one_piece(io.memory.data) && in_one_piece(io.memory.metadata) && in_place(io.memory.data) &&
+           in_place(io.memory.metadata);
+  }
+
+  void prepare(InFlight& entry, const PiFormat&) const noexcept override {
+    attach(entry.command, user_blocks(entry));
+  }
+  VerifyCounts deliver(InFlight& entry, const PiFormat& format, MismatchSink) const noexcept override {
+    const Io& io = entry.io;
+    const auto stop = [](const PiMismatch&) { return false; };
+    return counted(io, verify(transferred_format(io, format), expectation_of(io, format),
+                              user_blocks(entry), stop));
+  }
+  const TransferStrategy* second_try() const noexcept override { return &bounce; }
+};
+
+const ZeroCopy zero_copy;
+const Lazy lazy;
+
+class NoTransfer final : public TransferStrategy {
+ public:
+  void prepare(InFlight&, const PiFormat&) const noexcept override {}
+  VerifyCounts deliver(InFlight&, const PiFormat&, MismatchSink) const noexcept override { return {}; }
+};
+
+// The bytes of a command as they are, in whichever direction its opcode says.
+class Passthrough final : public TransferStrategy {
+ public:
+  void prepare(InFlight& entry, const PiFormat&) const noexcept override {
+    const UserBlocks& memory = entry.io.memory;
+    if (traits_of(entry.command.opcode).direction != Direction::from_device) {
+      copy_in(entry.slot.data().data(), memory.data);
+      copy_in(entry.slot.metadata().data(), memory.metadata);
+    }
+    entry.command.data = memory.data.empty() ? nullptr : entry.slot.data().data();
+    entry.command.metadata = memory.metadata.empty() ? nullptr : entry.slot.metadata().data();
+  }
+
+  VerifyCounts deliver(InFlight& entry, const PiFormat&, MismatchSink) const noexcept override {
+    if (traits_of(entry.command.opcode).direction == Direction::from_device) {
+      copy_out(entry.io.memory.data, entry.slot.data().data());
+      copy_out(entry.io.memory.metadata, entry.slot.metadata().data());
+    }
+    return {};
+  }
+
+ private:
+  static void copy_in(std::byte* target, const UserMemory& source) {
+    UserMemory::Cursor cursor(source);
+    for (auto run = cursor.next(source.size()); !run.empty(); run = cursor.next(source.size())) {
+      copy_once(target, run.data(), run.size());
+      target += run.size();
+    }
+  }
+  static void copy_out(const UserMemory& target, const std::byte* source) {
+    UserMemory::Cursor cursor(target);
+    for (auto run = cursor.next(target.size()); !run.empty(); run = cursor.next(target.size())) {
+      copy_once(run.data(), source, run.size());
+      source += run.size();
+    }
+  }
+};
+
+const NoTransfer no_transfer;
+const Passthrough passthrough;
+
 }  // namespace
 
-const TransferStrategy& strategy_of(TransferMode mode) noexcept {
-  static const Bounce bounce;
-  static const ZeroCopy zero_copy;
-  switch (mode) {
+const TransferStrategy& strategy_of(const Io& io, const PiFormat& format) noexcept {
+  if (!transfers_blocks(traits_of(io.opcode))) return no_transfer;
+  switch (io.mode) {
     case TransferMode::bounce: return bounce;
     case TransferMode::zero_copy: return zero_copy;
+    case TransferMode::lazy: break;
   }
+  if (Lazy::is_possible(io, format)) return lazy;
   return bounce;
 }
+
+const TransferStrategy& passthrough_strategy() noexcept { return passthrough; }
 
 }  // namespace nvpi

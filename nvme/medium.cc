@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -126,11 +127,11 @@ class MemoryMedium final : public Medium {
 
  private:
   int read_at(std::uint64_t offset, std::span<std::byte> target) override {
-    std::memcpy(target.data(), memory_ + offset, target.size());
+    std::copy_n(memory_ + offset, target.size(), target.data());
     return 0;
   }
   int write_at(std::uint64_t offset, std::span<const std::byte> source) override {
-    std::memcpy(memory_ + offset, source.data(), source.size());
+    std::copy_n(source.data(), source.size(), memory_ + offset);
     return 0;
   }
   std::byte* memory_ = nullptr;

@@ -28,26 +28,6 @@ Result<void> check_buffer(std::string_view field, const std::byte* memory, std::
 
 }  // namespace
 
-OpcodeTraits traits_of(Opcode opcode) noexcept {
-  switch (opcode) {
-    case Opcode::flush: return {};
-    case Opcode::write: return {Direction::to_device, true, true};
-    case Opcode::read: return {Direction::from_device, true, true};
-    case Opcode::write_uncorrectable: return {Direction::none, true, false};
-    case Opcode::compare: return {Direction::to_device, true, true};
-    case Opcode::write_zeroes: return {Direction::none, true, true};
-    case Opcode::dataset_management: return {Direction::ranges, false, false};
-    case Opcode::verify: return {Direction::none, true, true};
-    case Opcode::copy: return {Direction::ranges, false, true};
-    case Opcode::zone_append: return {Direction::to_device, true, true};
-  }
-  switch (static_cast<unsigned>(opcode) & 3) {
-    case 1: return {Direction::to_device};
-    case 2: return {Direction::from_device};
-    default: return {};
-  }
-}
-
 Command make_io(Opcode opcode, std::uint32_t nsid, std::uint64_t slba,
                 std::uint32_t block_count) noexcept {
   assert(block_count >= 1 && block_count <= 0x10000);
@@ -98,11 +78,10 @@ PiFormat transferred_format(const PiFormat& format, bool pract) noexcept {
 }
 
 TransferLength transfer_length(const PiFormat& format, std::uint64_t block_count, bool pract) noexcept {
-  const PiFormat transferred = transferred_format(format, pract);
-  return {
-      .data = block_count * transferred.data_stride(),
-      .metadata = transferred.extended() ? 0 : block_count * transferred.metadata_size(),
-  };
+  const bool hidden = pract && format.has_pi() && format.metadata_size() == format.pi_size();
+  const std::uint64_t metadata = hidden ? 0 : format.metadata_size();
+  return {.data = block_count * (format.data_size() + (format.extended() ? metadata : 0)),
+          .metadata = format.extended() ? 0 : block_count * metadata};
 }
 
 Result<void> check_command(const Command& command, const PiFormat& format,

@@ -31,7 +31,23 @@ struct OpcodeTraits {
   bool has_pi = false;            // PI bits in CDW12, tags
 };
 // Of an opcode that is not in the list above, only the direction in its bits 1:0 is known.
-OpcodeTraits traits_of(Opcode opcode) noexcept;
+constexpr OpcodeTraits traits_of(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::flush: return {};
+    case Opcode::write: return {Direction::to_device, true, true};
+    case Opcode::read: return {Direction::from_device, true, true};
+    case Opcode::write_uncorrectable: return {Direction::none, true, false};
+    case Opcode::compare: return {Direction::to_device, true, true};
+    case Opcode::write_zeroes: return {Direction::none, true, true};
+    case Opcode::dataset_management: return {Direction::ranges, false, false};
+    case Opcode::verify: return {Direction::none, true, true};
+    case Opcode::copy: return {Direction::ranges, false, true};
+    case Opcode::zone_append: return {Direction::to_device, true, true};
+  }
+  constexpr Direction by_bits[] = {Direction::none, Direction::to_device, Direction::from_device,
+                                   Direction::none};
+  return {by_bits[static_cast<unsigned>(opcode) & 3]};
+}
 constexpr bool transfers_blocks(const OpcodeTraits& traits) {
   return traits.addresses_blocks && traits.direction != Direction::none;
 }

@@ -9,6 +9,15 @@ namespace {
 
 constexpr std::uint64_t nlb_limit = 0x10000;  // NLB is a 16-bit, 0's based field
 
+// Whether the device makes or strips the PI. A compare has no PRACT: the host's data needs PI to be compared,
+// so the driver makes it as for a write. Zeroes always get PI from the device, because without PRACT they
+// would be left with PI that fails (NVM Command Set Specification 1.0, section 3.2.8).
+bool pract_of(const Io& io) {
+  if (io.opcode == Opcode::write_zeroes) return io.pi != PiOwner::caller;
+  const bool may = io.opcode != Opcode::compare && io.opcode != Opcode::verify;
+  return may && io.pi == PiOwner::device;
+}
+
 bool tag_checked(const Io& io, bool PiChecks::*tag) {
   return io.device_checks.*tag || (io.pi == PiOwner::host && io.checks.*tag);
 }
@@ -33,16 +42,16 @@ Result<void> check_memory(const Io& io, const PiFormat& format) {
       return check_size("metadata", io.memory.metadata, 0);
     });
   }
-  const PiFormat transferred = transferred_format(io, format);
+  const TransferLength block = transfer_length(format, 1, pract_of(io));
   const bool in_place = io.mode == TransferMode::zero_copy;
-  const std::uint64_t data_stride = in_place ? transferred.data_stride() : format.data_size();
+  const std::uint64_t data_stride = in_place ? block.data : format.data_size();
   const UserBlocks& memory = io.memory;
   if (const auto sized = check_size("data", memory.data, io.block_count * data_stride); !sized) {
     return sized;
   }
   if (!memory.metadata.empty()) {
-    const std::uint64_t metadata_stride =
-        in_place && transferred.extended() ? 0 : transferred.metadata_size();
+    const std::uint64_t behind_data = block.data - format.data_size();  // extended layout
+    const std::uint64_t metadata_stride = block.metadata + (in_place ? 0 : behind_data);
     const auto sized = check_size("metadata", memory.metadata, io.block_count * metadata_stride);
     if (!sized) return sized;
   }
@@ -76,15 +85,6 @@ Result<void> check_tags(const Io& io, const PiFormat& format) {
   return {};
 }
 
-// Whether the device makes or strips the PI. A compare has no PRACT: the host's data needs PI to be compared,
-// so the driver makes it as for a write. Zeroes always get PI from the device, because without PRACT they
-// would be left with PI that fails (NVM Command Set Specification 1.0, section 3.2.8).
-bool pract_of(const Io& io) {
-  if (io.opcode == Opcode::write_zeroes) return io.pi != PiOwner::caller;
-  const bool may = io.opcode != Opcode::compare && io.opcode != Opcode::verify;
-  return may && io.pi == PiOwner::device;
-}
-
 PiControl pi_control_of(const Io& io, const PiFormat& format) {
   const bool zeroes = io.opcode == Opcode::write_zeroes;
   return {.pract = pract_of(io),
@@ -112,14 +112,13 @@ Result<void> check_io(const Io& io, const Geometry& geometry) noexcept {
 
 std::uint64_t max_blocks_per_command(const Geometry& geometry, PiOwner pi, Opcode opcode) noexcept {
   if (!transfers_blocks(traits_of(opcode))) return nlb_limit;
-  const PiFormat transferred = transferred_format({.pi = pi}, geometry.format);
+  const std::uint64_t stride = transfer_length(geometry.format, 1, pract_of({.opcode = opcode, .pi = pi})).data;
   const auto fit = [](std::uint64_t limit, std::uint64_t block) {
     return limit == 0 ? std::numeric_limits<std::uint64_t>::max() : limit / block;
   };
-  const std::uint64_t counted =
-      geometry.mdts_excludes_metadata ? transferred.data_size() : transferred.data_stride();
+  const std::uint64_t counted = geometry.mdts_excludes_metadata ? geometry.format.data_size() : stride;
   return std::min({nlb_limit, fit(geometry.max_transfer_size, counted),
-                   fit(geometry.transfer_limit, transferred.data_stride())});
+                   fit(geometry.transfer_limit, stride)});
 }
 
 Io part_of(const Io& io, const Geometry& geometry, std::uint64_t first, std::uint64_t count) noexcept {
@@ -136,9 +135,12 @@ Io part_of(const Io& io, const Geometry& geometry, std::uint64_t first, std::uin
   return result;
 }
 
-PiFormat transferred_format(const Io& io, const PiFormat& format) noexcept {
-  if (io.pi == PiOwner::caller) return format.without_pi();
-  return transferred_format(format, pract_of(io));
+TransferredFormats::TransferredFormats(const PiFormat& format)
+    : whole_(format), by_device_(transferred_format(format, true)), by_caller_(format.without_pi()) {}
+
+const PiFormat& TransferredFormats::of(const Io& io) const {
+  if (io.pi == PiOwner::caller) return by_caller_;
+  return pract_of(io) ? by_device_ : whole_;
 }
 
 PiTags tags_of(const Io& io, const PiFormat& format) noexcept {

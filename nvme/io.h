@@ -83,8 +83,16 @@ std::uint64_t max_blocks_per_command(const Geometry& geometry, PiOwner pi,
 // reference tag that belong to them.
 Io part_of(const Io& io, const Geometry& geometry, std::uint64_t first, std::uint64_t count) noexcept;
 
-// The layout in which the device transfers the I/O.
-PiFormat transferred_format(const Io& io, const PiFormat& format) noexcept;
+// The layout in which the device transfers the I/O. There are three for a namespace, by who owns the PI; a
+// queue makes them once.
+class TransferredFormats {
+ public:
+  explicit TransferredFormats(const PiFormat& format);
+  const PiFormat& of(const Io& io) const;
+
+ private:
+  PiFormat whole_, by_device_, by_caller_;
+};
 PiTags tags_of(const Io& io, const PiFormat& format) noexcept;
 // The checks that make sense for this format: no reference tag for type 3, no storage tag without one.
 PiChecks applicable(const PiChecks& checks, const PiFormat& format) noexcept;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cerrno>
+#include <optional>
 
 namespace nvpi {
 namespace {
@@ -66,10 +67,19 @@ Queue::Queue(Transport& transport, const Geometry& geometry, std::uint32_t depth
              std::unique_ptr<BouncePool> pool)
     : transport_(transport),
       geometry_(geometry),
+      formats_(geometry.format),
       depth_(depth),
       pool_(std::move(pool)),
       entries_(depth),
       completions_(depth) {
+  const std::uint64_t slot_size = pool_->data_area(0).iov_len;
+  for (const PiOwner pi : {PiOwner::host, PiOwner::device, PiOwner::caller}) {
+    const PiFormat& transferred = formats_.of({.pi = pi});
+    std::uint64_t& limit = max_blocks_[static_cast<std::size_t>(pi)];
+    limit = std::min(max_blocks_per_command(geometry_, pi), slot_size / transferred.data_stride());
+    // A slot has metadata for as many blocks as it would have data for without.
+    if (geometry.format.metadata_size() > 0) limit = std::min(limit, slot_size / geometry.format.data_size());
+  }
   free_entries_.reserve(depth);
   for (std::uint32_t i = depth; i-- > 0;) free_entries_.push_back(i);
 }
@@ -88,15 +98,6 @@ void Queue::give_up() {
   broken_ = true;
   for (InFlight& entry : entries_) entry.slot.abandon();
   in_flight_ = 0;
-}
-
-std::uint64_t Queue::max_blocks(PiOwner pi, Opcode opcode) const {
-  const std::uint64_t by_command = max_blocks_per_command(geometry_, pi, opcode);
-  if (!transfers_blocks(traits_of(opcode))) return by_command;
-  const std::uint64_t slot_size = pool_->data_area(0).iov_len;
-  const std::uint64_t by_data = slot_size / transferred_format({.pi = pi}, geometry_.format).data_stride();
-  const std::uint64_t by_metadata = slot_size / geometry_.format.data_size();
-  return std::min({by_command, by_data, geometry_.format.metadata_size() > 0 ? by_metadata : by_data});
 }
 
 Result<InFlight*> Queue::take_entry() {
@@ -123,6 +124,7 @@ Result<void> Queue::submit(const Io& io) {
   if (io.mode == TransferMode::lazy && benign_mismatches_ >= benign_mismatch_limit) {
     entry.io.mode = TransferMode::bounce;
   }
+  entry.transferred = &formats_.of(io);
   entry.strategy = &strategy_of(entry.io, geometry_.format);
   return start(entry, Lengths::checked);
 }
@@ -178,6 +180,7 @@ bool Queue::send_again(InFlight& entry, std::uint32_t index, const Completion& c
     fixed_buffers_ = false;
     fallbacks_.set(static_cast<std::size_t>(Fallback::fixed_buffers));
     entry.command.fixed_buffer = -1;
+    ++entry.attempts;
     return transport_.submit(entry.command, index).has_value();
   }
   if (!is_passing(completion) || entry.attempts >= attempt_limit) return false;
@@ -220,24 +223,26 @@ bool Queue::complete(const Completion& completion, IoDone& done) {
 }
 
 Result<VerifyCounts> Queue::outcome_of(InFlight& entry, const Completion& completion) {
-  Error error{.slba = entry.io.slba, .block_count = static_cast<std::uint32_t>(entry.io.block_count)};
-  if (completion.result < 0) {
-    error.code = Errc::os;
-    error.os_errno = -completion.result;
-    return fail(std::move(error));
-  }
-  if (!completion.status().ok()) {
-    error.code = Errc::status;
-    error.status = completion.status();
-    return fail(std::move(error));
-  }
+  const auto failed = [&](Errc code) {
+    return Error{.code = code,
+                 .os_errno = completion.result < 0 ? -completion.result : 0,
+                 .status = completion.result < 0 ? status::success : completion.status(),
+                 .slba = entry.io.slba,
+                 .block_count = static_cast<std::uint32_t>(entry.io.block_count)};
+  };
+  if (completion.result < 0) return fail(failed(Errc::os));
+  if (!completion.status().ok()) return fail(failed(Errc::status));
+
+  std::optional<PiMismatch> first;
   const auto keep_first = [&](const PiMismatch& mismatch) {
-    if (error.mismatch_count++ == 0) error.mismatch = mismatch;
+    if (!first) first = mismatch;
     return entry.io.on_mismatch(mismatch);
   };
   const VerifyCounts counts = entry.strategy->deliver(entry, geometry_.format, keep_first);
   if (counts.mismatched == 0) return counts;
-  error.code = Errc::pi_mismatch;
+  Error error = failed(Errc::pi_mismatch);
+  error.mismatch = first.value_or(PiMismatch{});
+  error.mismatch_count = counts.mismatched;
   return fail(std::move(error));
 }
 

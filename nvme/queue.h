@@ -10,6 +10,7 @@
 // Threads: a queue and its transport belong to one thread at a time.
 #pragma once
 
+#include <array>
 #include <bitset>
 #include <chrono>
 #include <cstdint>
@@ -49,7 +50,10 @@ class Queue {
   // Waits for what is in flight, 5 s at most, and gives up the slots of what still is then.
   ~Queue();
 
-  std::uint64_t max_blocks(PiOwner pi, Opcode opcode = Opcode::read) const;  // of one I/O
+  std::uint64_t max_blocks(PiOwner pi, Opcode opcode = Opcode::read) const {  // of one I/O
+    return transfers_blocks(traits_of(opcode)) ? max_blocks_[static_cast<std::size_t>(pi)]
+                                               : max_blocks_per_command(geometry_, pi, opcode);
+  }
   std::uint32_t in_flight() const { return in_flight_; }
   bool has_room() const { return in_flight_ < depth_ && !broken_; }
   // Lazy reads that did not verify in the caller's memory but did when they were read again.
@@ -99,6 +103,8 @@ class Queue {
 
   Transport& transport_;
   Geometry geometry_;
+  TransferredFormats formats_;
+  std::array<std::uint64_t, 3> max_blocks_{};  // by PiOwner, of opcodes that transfer
   std::uint32_t depth_;
   std::unique_ptr<BouncePool> pool_;
   std::vector<InFlight> entries_;     // by user_data

@@ -41,7 +41,7 @@ class Bounce final : public TransferStrategy {
   void prepare(InFlight& entry, const PiFormat& format) const noexcept override {
     const Io& io = entry.io;
     if (fetches(io)) {
-      protect(transferred_format(io, format), tags_of(io, format), slot_blocks(entry), user(io, format));
+      protect(*entry.transferred, tags_of(io, format), slot_blocks(entry), user(entry));
     }
     attach(entry.command, slot_blocks(entry));
   }
@@ -50,15 +50,15 @@ class Bounce final : public TransferStrategy {
                        MismatchSink on_mismatch) const noexcept override {
     const Io& io = entry.io;
     if (fetches(io)) return {};
-    return counted(io, verify_and_copy(transferred_format(io, format), expectation_of(io, format),
-                                       slot_blocks(entry), user(io, format), on_mismatch));
+    return counted(io, verify_and_copy(*entry.transferred, expectation_of(io, format), slot_blocks(entry),
+                                       user(entry), on_mismatch));
   }
 
  private:
   // Metadata that is not transferred is not copied either.
-  static UserBlocks user(const Io& io, const PiFormat& format) {
-    const bool has_metadata = transferred_format(io, format).metadata_size() > 0;
-    return {io.memory.data, has_metadata ? io.memory.metadata : UserMemory{}};
+  static UserBlocks user(const InFlight& entry) {
+    const UserBlocks& memory = entry.io.memory;
+    return {memory.data, entry.transferred->metadata_size() > 0 ? memory.metadata : UserMemory{}};
   }
 };
 
@@ -67,7 +67,7 @@ class ZeroCopy final : public TransferStrategy {
   void prepare(InFlight& entry, const PiFormat& format) const noexcept override {
     const Io& io = entry.io;
     const Blocks blocks = user_blocks(entry);
-    const PiFormat transferred = transferred_format(io, format);
+    const PiFormat& transferred = *entry.transferred;
     if (fetches(io)) {
       if (io.memory.metadata.empty() && !transferred.extended()) {
         std::memset(blocks.metadata, 0, io.block_count * transferred.metadata_size());
@@ -81,7 +81,7 @@ class ZeroCopy final : public TransferStrategy {
                        MismatchSink on_mismatch) const noexcept override {
     const Io& io = entry.io;
     if (fetches(io)) return {};
-    const PiFormat transferred = transferred_format(io, format);
+    const PiFormat& transferred = *entry.transferred;
     const Blocks blocks = user_blocks(entry);
     // What failed, and what was not looked at any more, must not stay in the caller's memory.
     const auto erase = [&](std::uint64_t first, std::uint64_t count) {
@@ -110,7 +110,7 @@ class Lazy final : public TransferStrategy {
     const auto in_one_piece = [](const UserMemory& memory) {
       return memory.empty() || memory.contiguous() != nullptr;
     };
-    return io.opcode == Opcode::read && !transferred_format(io, format).extended() &&
+    return io.opcode == Opcode::read && !format.extended() &&
            in_one_piece(io.memory.data) && in_one_piece(io.memory.metadata) && in_place(io.memory.data) &&
            in_place(io.memory.metadata);
   }
@@ -121,8 +121,7 @@ class Lazy final : public TransferStrategy {
   VerifyCounts deliver(InFlight& entry, const PiFormat& format, MismatchSink) const noexcept override {
     const Io& io = entry.io;
     const auto stop = [](const PiMismatch&) { return false; };
-    return counted(io, verify(transferred_format(io, format), expectation_of(io, format),
-                              user_blocks(entry), stop));
+    return counted(io, verify(*entry.transferred, expectation_of(io, format), user_blocks(entry), stop));
   }
   const TransferStrategy* second_try() const noexcept override { return &bounce; }
 };

@@ -13,6 +13,7 @@ struct InFlight {
   Io io;
   BounceBuffer slot;
   Command command;
+  const PiFormat* transferred = nullptr;  // the layout in which the device transfers
   const TransferStrategy* strategy = nullptr;
   unsigned attempts = 0;
   bool was_read_again = false;

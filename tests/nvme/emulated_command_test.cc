@@ -52,7 +52,7 @@ TEST_CASE("blocks behind the end are LBA Out of Range, with DNR") {
   }
 }
 
-TEST_CASE("more than MDTS is Invalid Field; interleaved metadata counts, separate does not") {
+TEST_CASE("more than MDTS is Invalid Field - interleaved metadata counts, separate does not") {
   Rig separated({4096, 8, separate, type_1}, 4);  // 64 KiB
   CHECK(separated.run(separated.command(Opcode::read, 0, 16)) == 0);
   CHECK(separated.run(separated.command(Opcode::read, 0, 17)) == (0x002 | dnr));
@@ -77,7 +77,7 @@ TEST_CASE("a length that does not fit the block count is refused") {
   CHECK((rig.run(command) & 0x7FF) != 0);
 }
 
-TEST_CASE("R20: type 1 with a reference check wants ILBRT to be the address; PRACT writes do not") {
+TEST_CASE("R20: type 1 with a reference check wants ILBRT to be the address - PRACT writes do not") {
   Rig rig({512, 8, separate, type_1});
   const PiChecks ref{false, false, false, true};
   const PiTags wrong{.initial_ref_tag = 101};
@@ -101,7 +101,7 @@ TEST_CASE("type 1 compares ILBRT at the width of the reference tag") {
                             {.checks = ref, .tags = {.initial_ref_tag = 0x35}})) == (0x181 | dnr));
 }
 
-TEST_CASE("type 3 with a reference check is Invalid Protection Information; type 2 takes any tag") {
+TEST_CASE("type 3 with a reference check is Invalid Protection Information - type 2 takes any tag") {
   const PiControl ref{.checks = {false, false, false, true}, .tags = {.initial_ref_tag = 0x999}};
   Rig constant({512, 8, separate, type_3});
   CHECK(constant.run(constant.command(Opcode::read, 4, 1, ref)) == (0x181 | dnr));
@@ -128,7 +128,7 @@ TEST_CASE("unused tag bits of CDW2 and CDW3 are ignored") {
   CHECK(rig.run(command) == 0);
 }
 
-TEST_CASE("another namespace, opcode or unregistered buffer is refused; a flush is not") {
+TEST_CASE("another namespace, opcode or unregistered buffer is refused - a flush is not") {
   Rig rig({512, 8, separate, type_1});
   Command command = rig.command(Opcode::read, 0, 1);
   command.nsid = 2;

@@ -175,7 +175,7 @@ TEST_CASE("check_io lets pass what is unusual but right") {
   CHECK(passes({512, 8, separate, none}, {.storage_tag = 99, .ref_tag = 99}));
 }
 
-TEST_CASE("R18, R20: the reference tag left out is the low bits of the address; 0 for type 3") {
+TEST_CASE("R18, R20: the reference tag left out is the low bits of the address - 0 for type 3") {
   const std::uint64_t slba = 0x123456789ABCD;
   const auto tag = [&](PiType type, GuardType guard, unsigned sts) {
     const PiFormat format = make_format({4096, 16, separate, type, last, guard, sts});

@@ -56,7 +56,7 @@ TEST_CASE("what was written comes back, for all formats, sizes beyond MDTS and d
       const bool with_metadata = format.metadata_size() > 0 && coin(random);
       Io io{.opcode = Opcode::write, .slba = below(random, 4096 - blocks), .block_count = blocks};
       io.pi = below(random, 3) == 0 ? PiOwner::device : PiOwner::host;
-      const bool metadata_moves = transferred_format(io, format).metadata_size() > 0;
+      const bool metadata_moves = TransferredFormats(format).of(io).metadata_size() > 0;
       set_tags(random, format, io);
 
       const Bytes data = random_bytes(random, blocks * format.data_size());

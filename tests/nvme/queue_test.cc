@@ -220,7 +220,7 @@ TEST_CASE("without a fixed buffer EINVAL is an error and no reason to try again"
   CHECK(rig.transport.sent().size() == 1);
 }
 
-TEST_CASE("completions may come in any order; each goes to the I/O it belongs to") {
+TEST_CASE("completions may come in any order - each goes to the I/O it belongs to") {
   Rig rig;
   rig.transport.reversed = true;
   std::vector<Bytes> targets(4, Bytes(4 * 512));

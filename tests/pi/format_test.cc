@@ -139,7 +139,7 @@ TEST_CASE("without PI, guard and tag sizes are not looked at and do not tell for
   CHECK(format.ref_tag_max() == 0);
 }
 
-TEST_CASE("reference tags count and roll over at their own width; those of type 3 stay") {
+TEST_CASE("reference tags count and roll over at their own width - those of type 3 stay") {
   const PiFormat narrow = make_format({4096, 8, separate, type_2, last, guard_16b, 13});
   CHECK(narrow.ref_tag_at(0x7FFFF, 0) == 0x7FFFF);
   CHECK(narrow.ref_tag_at(0x7FFFF, 1) == 0);

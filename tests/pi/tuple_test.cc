@@ -94,7 +94,7 @@ TEST_CASE("tags that are too large are cut and never spill into their neighbours
   CHECK(hex(encoded(format, {0x1ABCD, 0x1111, 0x1C3, 0xFF123456})) == "abcd1111c3123456");
 }
 
-TEST_CASE("application tag FFFFh switches types 1 and 2 off; type 3 needs the reference tag too") {
+TEST_CASE("application tag FFFFh switches types 1 and 2 off - type 3 needs the reference tag too") {
   struct Case {
     PiType type;
     GuardType guard;

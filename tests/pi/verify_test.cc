@@ -81,7 +81,7 @@ std::optional<PiTag> damage(Random& random, const PiFormat& format, BlockBuffer&
 
 TEST_SUITE_BEGIN("verify");
 
-TEST_CASE("every failing block is reported in order, with its tag; the others are verified") {
+TEST_CASE("every failing block is reported in order, with its tag - the others are verified") {
   Random random(test_seed());
   for (int round = 0; round < 3000; ++round) {
     const PiFormat format = make_format(random_fields(random));

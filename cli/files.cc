@@ -1,12 +1,12 @@
 #include "cli/files.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <utility>
 
 namespace nvpi::cli {
@@ -30,10 +30,13 @@ int write_all(int fd, std::span<const std::byte> source) {
   });
 }
 
-// A file without a name, beside other temporary files.
+// A file without a name, where temporary files belong.
 int open_spool() {
   const char* directory = std::getenv("TMPDIR");
-  return open(directory != nullptr ? directory : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  std::string path = std::string(directory != nullptr ? directory : "/tmp") + "/nvpi-XXXXXX";
+  const int fd = mkostemp(path.data(), O_CLOEXEC);
+  if (fd >= 0) unlink(path.c_str());
+  return fd;
 }
 
 tl::expected<FileHandle, int> spool(int source) {

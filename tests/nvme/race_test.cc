@@ -127,7 +127,7 @@ TEST_CASE(
     const PiFormat format = make_format(fields);
     const auto [device, ns] = open_emulated(format, {.block_count = 256});
     AlignedBytes memory(8ull * format.data_stride());
-    const Mutator mutator(memory.bytes());
+    const Mutator mutator(memory.bytes(), format.data_stride(), format.data_size());
     Queue& queue = ns->queue();
     std::uint64_t done = 0, failed = 0;
     const std::uint64_t wanted = 3000;

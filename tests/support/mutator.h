@@ -9,10 +9,12 @@
 
 namespace nvpi::test {
 
+// With a stride it only writes to the first `data_size` bytes of every `stride`: what lies behind the data of
+// a block in an interleaved buffer is the driver's to write.
 class Mutator {
  public:
-  explicit Mutator(std::span<std::byte> memory)
-      : thread_([this, memory](std::stop_token stop) { run(stop, memory); }) {
+  explicit Mutator(std::span<std::byte> memory, std::size_t stride = 1, std::size_t data_size = 1)
+      : stride_(stride), data_size_(data_size), thread_([this, memory](std::stop_token stop) { run(stop, memory); }) {
     while (rounds_.load(std::memory_order_relaxed) == 0) std::this_thread::yield();
   }
 
@@ -24,13 +26,16 @@ class Mutator {
         state ^= state << 13;  // xorshift
         state ^= state >> 7;
         state ^= state << 17;
-        std::atomic_ref<std::byte> byte(memory[state % memory.size()]);
+        const std::size_t offset = state % memory.size();
+        if (offset % stride_ >= data_size_) continue;
+        std::atomic_ref<std::byte> byte(memory[offset]);
         byte.store(static_cast<std::byte>(state >> 40), std::memory_order_relaxed);
       }
       rounds_.fetch_add(1, std::memory_order_relaxed);
     }
   }
 
+  std::size_t stride_, data_size_;
   std::atomic<std::uint64_t> rounds_ = 0;
   std::jthread thread_;
 };

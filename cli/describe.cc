@@ -29,6 +29,7 @@ std::string describe_open(const Error& error) {
   const std::string& path = error.detail;
   switch (error.os_errno) {
     case ENOENT:
+      if (!path.starts_with("/dev/")) return fmt::format("{} does not exist", path);
       return fmt::format("{} does not exist; `ls /dev/ng*` shows the namespaces of this machine", path);
     case EACCES:
     case EPERM:
@@ -192,9 +193,9 @@ std::string tuple_text(const PiTuple& tuple, const PiFormat& format) {
   return text;
 }
 
-std::string describe(const PiMismatch& mismatch, const PiFormat& format) {
+std::string describe(const PiMismatch& mismatch, const PiFormat& format, std::uint64_t data_stride) {
   return fmt::format("LBA {} (block {}, byte {}): {} stored {}, computed {}; tuple {}", mismatch.lba,
-                     mismatch.block_index, std::uint64_t{mismatch.block_index} * format.data_size(),
+                     mismatch.block_index, mismatch.block_index * data_stride,
                      name_of(mismatch.tag), tag_text(mismatch.tag, mismatch.stored, format),
                      tag_text(mismatch.tag, mismatch.computed, format),
                      tuple_text(mismatch.tuple, format));

@@ -12,7 +12,7 @@ namespace nvpi::cli {
 
 ExitStatus exit_status_of(const Error& error);
 std::string describe(const Error& error);
-std::string describe(const PiMismatch& mismatch, const PiFormat& format);
+std::string describe(const PiMismatch& mismatch, const PiFormat& format, std::uint64_t data_stride);
 std::string describe(const Fallback& fallback);
 std::string describe(const PiFormat& format);
 std::string describe_status(Status status);  // "End-to-end Guard Check Error (0x282)"

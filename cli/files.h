@@ -10,6 +10,15 @@
 
 namespace nvpi::cli {
 
+// Whether the user wants to stop. Waiting for a file ends then, with EINTR.
+bool interrupted();
+void interrupt();  // safe in a signal handler
+
+// Whether two names lead to the same file, or both to standard input or output.
+bool is_same_file(const std::string& a, const std::string& b);
+// Where a file without a name is put: TMPDIR or /tmp.
+std::string temporary_directory();
+
 class FileHandle {
  public:
   FileHandle() = default;
@@ -27,7 +36,11 @@ class FileHandle {
 // before anything is written. Standard input ("-") and other pipes are spooled to a temporary file first.
 class InputFile {
  public:
-  static tl::expected<InputFile, int> open(const std::string& path);  // an errno value
+  struct Failure {
+    std::string path;  // the file, or the temporary directory
+    int os_errno;
+  };
+  static tl::expected<InputFile, Failure> open(const std::string& path);
   std::uint64_t size() const { return size_; }
   // Fills the target from the current position. 0 or an errno value; EIO if the file became shorter.
   int read(std::span<std::byte> target);

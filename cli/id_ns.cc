@@ -80,7 +80,7 @@ ExitStatus run(const IdNsOptions& options) {
   if (!ns) return report(options.common, ns.error());
   report_fallbacks(options.common, (*ns)->fallbacks());
   if (options.common.output == OutputFormat::json) {
-    fmt::print("{}\n", json_of(**ns).dump(2));
+    print_json(json_of(**ns));
   } else {
     print_text(options.common, **ns);
   }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <optional>
 
 namespace nvpi::cli {
@@ -29,6 +30,12 @@ PiChecks device_checks(const IoOptions& options, PiOwner pi, const PiFormat& for
 
 // Everything but the block count.
 tl::expected<IoPlan, std::string> plan_without_count(const IoOptions& options, const PiFormat& format) {
+  const bool wants_pi = options.app_tag || options.app_tag_mask || options.ref_tag || options.storage_tag ||
+                        options.prinfo || options.storage_tag_check || options.pi == PiOwner::device;
+  if (wants_pi && !format.has_pi()) {
+    return tl::make_unexpected(
+        std::string("the namespace has no protection information; leave tags, --prinfo and --pi device out"));
+  }
   const bool pract = options.prinfo && (*options.prinfo & 8) != 0;
   PiOwner pi = options.pi.value_or(pract                            ? PiOwner::device
                                    : options.metadata_file.empty() ? PiOwner::host
@@ -71,10 +78,17 @@ tl::expected<std::uint64_t, std::string> blocks_in(std::uint64_t bytes, std::uin
   if (bytes == 0) return tl::make_unexpected(fmt::format("{} is empty: nothing to transfer", what));
   const std::uint64_t blocks = bytes / stride;
   if (bytes % stride == 0) return blocks;
-  const std::string neighbours = blocks == 0 ? fmt::format("{}", stride)
-                                             : fmt::format("{} or {}", blocks * stride, (blocks + 1) * stride);
+  const bool has_larger = bytes <= std::numeric_limits<std::uint64_t>::max() - stride;
+  const std::string neighbours = blocks == 0   ? fmt::format("{}", stride)
+                                 : has_larger ? fmt::format("{} or {}", blocks * stride, (blocks + 1) * stride)
+                                              : fmt::format("{}", blocks * stride);
   return tl::make_unexpected(fmt::format("{} is {} bytes, which is no multiple of the block's {}: use {}",
                                          what, bytes, stride, neighbours));
+}
+
+std::string bytes_text(std::uint64_t blocks, std::uint64_t stride) {
+  const bool fits = blocks <= std::numeric_limits<std::uint64_t>::max() / stride;
+  return fits ? fmt::format("{} bytes", blocks * stride) : std::string("more bytes than there are numbers for");
 }
 
 // The block count from the options, checked against --data-size and, for a write, the file's length.
@@ -86,8 +100,8 @@ tl::expected<std::uint64_t, std::string> count_blocks(const IoOptions& options, 
     const auto sized = blocks_in(*options.data_size, plan.data_stride, "--data-size");
     if (!sized) return sized;
     if (count && *count != *sized) {
-      return tl::make_unexpected(fmt::format("--data-size is {}, but {} blocks are exactly {} bytes",
-                                             *options.data_size, *count, *count * plan.data_stride));
+      return tl::make_unexpected(fmt::format("--data-size is {}, but {} blocks are exactly {}",
+                                             *options.data_size, *count, bytes_text(*count, plan.data_stride)));
     }
     count = *sized;
   }
@@ -95,7 +109,7 @@ tl::expected<std::uint64_t, std::string> count_blocks(const IoOptions& options, 
     if (!count) return blocks_in(input->size(), plan.data_stride, options.data_file);
     if (input->size() / plan.data_stride < *count) {
       return tl::make_unexpected(fmt::format("{} has {} bytes, but {} blocks need {}", options.data_file,
-                                             input->size(), *count, *count * plan.data_stride));
+                                             input->size(), *count, bytes_text(*count, plan.data_stride)));
     }
   }
   if (!count && options.start_block >= ns.block_count()) {

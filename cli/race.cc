@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/files.h"
 #include "cli/report.h"
 #include "nvme/namespace.h"
 
@@ -51,7 +52,7 @@ class Race {
         depth_(std::min<std::uint64_t>({options.depth, ns.queue().pool().slot_count(), ns.block_count()})),
         writes_(options.writes),
         seed_(options.seed),
-        words_per_buffer_(ns.format().data_stride() / sizeof(std::uint64_t)),
+        words_per_buffer_((ns.format().data_stride() + 7) / sizeof(std::uint64_t)),
         words_(depth_ * words_per_buffer_) {
     // A few words of the data of each block; never its metadata, which with the extended layout lies in
     // the same buffer and belongs to the driver.
@@ -171,7 +172,7 @@ ExitStatus run(const RaceOptions& options) {
                               {"seed", options.seed},
                               {"zero_copy", json_of(*zero_copy)},
                               {"bounce", json_of(*bounce)}};
-    fmt::print("{}\n", json.dump(2));
+    print_json(json);
   } else {
     fmt::print("writes while another thread rewrites their buffers (depth {}, seed {})\n", race.depth(),
                options.seed);

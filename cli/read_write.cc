@@ -11,6 +11,7 @@
 #include "cli/files.h"
 #include "cli/io_plan.h"
 #include "cli/report.h"
+#include "nvme/emulated_namespace.h"
 #include "nvme/namespace.h"
 
 namespace nvpi::cli {
@@ -138,10 +139,18 @@ class Transfer {
       const auto again = ns_.recheck(chunk(blocks), error);
       sort_mismatches();
       if (again || again.error().code == Errc::pi_mismatch) {
-        return report_device_finding(options_.common, error, ns_.format(), mismatches_);
+        return report_device_finding(options_.common, error, finding(error.slba + error.block_count));
       }
     }
-    return report(options_.common, error, ns_.format(), mismatches_);
+    return report(options_.common, error, finding(plan_.io.slba + done_ + blocks));
+  }
+
+  Finding finding(std::uint64_t next_lba) const {
+    return {.format = ns_.format(),
+            .mismatches = mismatches_,
+            .data_stride = plan_.data_stride,
+            .next_lba = next_lba,
+            .left = plan_.io.slba + plan_.io.block_count - next_lba};
   }
 
   ExitStatus stopped() const {
@@ -162,7 +171,7 @@ class Transfer {
         json["verified"] = counts_.verified;
         json["unprotected"] = counts_.unprotected;
       }
-      fmt::print("{}\n", json.dump(2));
+      print_json(json);
     } else if (writes) {
       fmt::print(stderr, "wrote {} blocks at LBA {}\n", plan_.io.block_count, plan_.io.slba);
     } else {
@@ -193,6 +202,26 @@ class Transfer {
   } keep_{this};
 };
 
+// Two roles for one file: the streams would mix, or an image would be overwritten with what is read from it.
+std::string find_clash(const IoOptions& options) {
+  constexpr std::string_view emulated = "emu:";
+  const std::string& device = options.common.device;
+  std::string medium = device;
+  if (device.starts_with(emulated)) {
+    const auto parsed = EmulatedNamespace::parse(std::string_view(device).substr(emulated.size()));
+    medium = parsed ? parsed->file : std::string();
+  }
+  if (!options.metadata_file.empty() && is_same_file(options.data_file, options.metadata_file)) {
+    return "--data and --metadata are the same file";
+  }
+  for (const std::string& file : {options.data_file, options.metadata_file}) {
+    if (!file.empty() && !medium.empty() && is_same_file(file, medium)) {
+      return fmt::format("{} is the namespace itself, it cannot be its own file", file);
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 ExitStatus run(const IoOptions& options) {
@@ -205,6 +234,8 @@ ExitStatus run(const IoOptions& options) {
       return report_usage(options.common, "the data would go to the terminal; use --data FILE or redirect");
     }
   }
+  if (const auto clash = find_clash(options); !clash.empty()) return report_usage(options.common, clash);
+
   // Files first: a missing one is found before the device is touched.
   std::optional<InputFile> data_in, metadata_in;
   const std::pair<const std::string&, std::optional<InputFile>&> inputs[] = {
@@ -212,7 +243,7 @@ ExitStatus run(const IoOptions& options) {
   for (const auto& [path, input] : inputs) {
     if (!writes || path.empty()) continue;
     auto opened = InputFile::open(path);
-    if (!opened) return report_system(options.common, path, opened.error());
+    if (!opened) return report_system(options.common, opened.error().path, opened.error().os_errno);
     input = std::move(*opened);
   }
 

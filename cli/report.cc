@@ -9,21 +9,22 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "cli/files.h"
+
 namespace nvpi::cli {
 namespace {
 
 constexpr std::size_t mismatch_lines = 16;
 
-volatile std::sig_atomic_t interrupt_seen = 0;
-
 std::int64_t now_ns() {
   return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
 }
 
-nlohmann::json json_of(const PiMismatch& mismatch, const PiFormat& format) {
+nlohmann::json json_of(const PiMismatch& mismatch, const Finding& finding) {
+  const PiFormat& format = finding.format;
   return {{"lba", mismatch.lba},
           {"block", mismatch.block_index},
-          {"byte_offset", std::uint64_t{mismatch.block_index} * format.data_size()},
+          {"byte_offset", mismatch.block_index * finding.data_stride},
           {"tag", name_of(mismatch.tag)},
           {"stored", tag_text(mismatch.tag, mismatch.stored, format)},
           {"computed", tag_text(mismatch.tag, mismatch.computed, format)},
@@ -44,30 +45,34 @@ nlohmann::json json_of(const Error& error) {
   return json;
 }
 
-void print(const nlohmann::json& json) { fmt::print("{}\n", json.dump(2)); }
 
-// A headline, and the blocks that are wrong.
+// A headline, the blocks that are wrong, and how far the work got.
 void print_finding(const CommonOptions& common, nlohmann::json json, const std::string& headline,
-                   const PiFormat& format, const std::vector<PiMismatch>& mismatches) {
+                   const Finding& finding) {
   if (common.output == OutputFormat::json) {
     json["mismatches"] = nlohmann::json::array();
-    for (const PiMismatch& mismatch : mismatches) json["mismatches"].push_back(json_of(mismatch, format));
-    print(json);
+    for (const PiMismatch& mismatch : finding.mismatches) json["mismatches"].push_back(json_of(mismatch, finding));
+    json["next_lba"] = finding.next_lba;
+    json["blocks_left"] = finding.left;
+    print_json(json);
     return;
   }
   fmt::print(stderr, "nvpi: {}\n", headline);
-  for (std::size_t i = 0; i < std::min(mismatches.size(), mismatch_lines); ++i) {
-    fmt::print(stderr, "  {}\n", describe(mismatches[i], format));
+  for (std::size_t i = 0; i < std::min(finding.mismatches.size(), mismatch_lines); ++i) {
+    fmt::print(stderr, "  {}\n", describe(finding.mismatches[i], finding.format, finding.data_stride));
   }
-  if (mismatches.size() > mismatch_lines) {
-    fmt::print(stderr, "  ... and {} more; -o json lists them\n", mismatches.size() - mismatch_lines);
+  if (finding.mismatches.size() > mismatch_lines) {
+    fmt::print(stderr, "  ... and {} more; -o json lists them\n", finding.mismatches.size() - mismatch_lines);
+  }
+  if (finding.left > 0) {
+    fmt::print(stderr, "  stopped at LBA {}; {} blocks not read\n", finding.next_lba, finding.left);
   }
 }
 
 ExitStatus report_text(const CommonOptions& common, const std::string& message, std::string_view type,
                        ExitStatus status) {
   if (common.output == OutputFormat::json) {
-    print({{"error", message}, {"type", type}, {"exit_status", static_cast<int>(status)}});
+    print_json({{"error", message}, {"type", type}, {"exit_status", static_cast<int>(status)}});
   } else {
     fmt::print(stderr, "nvpi: {}\n", message);
   }
@@ -76,32 +81,34 @@ ExitStatus report_text(const CommonOptions& common, const std::string& message, 
 
 }  // namespace
 
+void print_json(const nlohmann::json& json) {
+  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
 ExitStatus report(const CommonOptions& common, const Error& error) {
   if (common.output == OutputFormat::json) {
-    print(json_of(error));
+    print_json(json_of(error));
   } else {
     fmt::print(stderr, "nvpi: {}\n", describe(error));
   }
   return exit_status_of(error);
 }
 
-ExitStatus report(const CommonOptions& common, const Error& error, const PiFormat& format,
-                  const std::vector<PiMismatch>& mismatches) {
+ExitStatus report(const CommonOptions& common, const Error& error, const Finding& finding) {
   if (error.code != Errc::pi_mismatch) return report(common, error);
   const bool one = error.mismatch_count == 1;
   print_finding(common, json_of(error),
                 fmt::format("{} block{} not match {} protection information", error.mismatch_count,
                             one ? " does" : "s do", one ? "its" : "their"),
-                format, mismatches);
+                finding);
   return exit_status_of(error);
 }
 
-ExitStatus report_device_finding(const CommonOptions& common, const Error& error, const PiFormat& format,
-                                 const std::vector<PiMismatch>& mismatches) {
+ExitStatus report_device_finding(const CommonOptions& common, const Error& error, const Finding& finding) {
   print_finding(common, json_of(error),
                 fmt::format("{}; read again without the device's checks, the host finds{}", describe(error),
-                            mismatches.empty() ? " nothing wrong" : ":"),
-                format, mismatches);
+                            finding.mismatches.empty() ? " nothing wrong" : ":"),
+                finding);
   return exit_status_of(error);
 }
 
@@ -150,12 +157,10 @@ void Progress::at(std::uint64_t done_bytes) {
 
 void catch_interrupts() {
   struct sigaction action {};
-  action.sa_handler = [](int) { interrupt_seen = 1; };
-  action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_RESTART;
+  action.sa_handler = [](int) { interrupt(); };
+  action.sa_flags = static_cast<int>(SA_RESETHAND);  // and no SA_RESTART: waiting for a pipe ends, too
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
 }
-
-bool interrupted() { return interrupt_seen != 0; }
 
 }  // namespace nvpi::cli

@@ -1,6 +1,7 @@
 // What a command prints: one line or one JSON object, to the stream that the data does not use.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -9,15 +10,25 @@
 
 namespace nvpi::cli {
 
+// One object on standard output. Text that is no UTF-8, such as a file name, is shown as far as it is.
+void print_json(const nlohmann::json& json);
+
+// What was found out about blocks, and how it is to be shown.
+struct Finding {
+  const PiFormat& format;
+  const std::vector<PiMismatch>& mismatches;
+  std::uint64_t data_stride;  // bytes a block in the user's data
+  std::uint64_t next_lba;     // what follows was not looked at
+  std::uint64_t left;         // ... and how many blocks that is
+};
+
 // One line on standard error, or in JSON an object on standard output. Returns the exit status.
 ExitStatus report(const CommonOptions& common, const Error& error);
-// The same with every mismatch that was found, and the format that they belong to.
-ExitStatus report(const CommonOptions& common, const Error& error, const PiFormat& format,
-                  const std::vector<PiMismatch>& mismatches);
+// The same with every mismatch that was found.
+ExitStatus report(const CommonOptions& common, const Error& error, const Finding& finding);
 // A read that the device refused with a PI error, and what the host found on reading it again without the
 // device's checks: mismatches, or none.
-ExitStatus report_device_finding(const CommonOptions& common, const Error& error, const PiFormat& format,
-                                 const std::vector<PiMismatch>& mismatches);
+ExitStatus report_device_finding(const CommonOptions& common, const Error& error, const Finding& finding);
 ExitStatus report_usage(const CommonOptions& common, const std::string& message);
 ExitStatus report_system(const CommonOptions& common, const std::string& what, int os_errno);
 
@@ -40,9 +51,8 @@ class Progress {
   bool shown_ = false;
 };
 
-// Whether the user pressed Ctrl-C (or asked to terminate). The first one ends work at the next safe point;
-// a second one ends the program.
+// Lets Ctrl-C (or a request to terminate) end work at the next safe point; see interrupted() in files.h. A
+// second one ends the program.
 void catch_interrupts();
-bool interrupted();
 
 }  // namespace nvpi::cli

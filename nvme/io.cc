@@ -99,7 +99,7 @@ Result<void> check_request(const Io& io, const Geometry& geometry) noexcept {
   if (io.block_count == 0) return fail({.code = Errc::no_blocks});
   if (io.slba >= geometry.block_count || io.block_count > geometry.block_count - io.slba) {
     return fail({.code = Errc::out_of_range,
-                 .value = io.slba + io.block_count - 1,
+                 .value = io.slba > ~io.block_count ? ~0ull : io.slba + io.block_count - 1,
                  .limit = geometry.block_count - 1,
                  .slba = io.slba});
   }

@@ -39,11 +39,11 @@ const GuardKernel* chosen(GuardType type) {
   return choice[static_cast<std::size_t>(type)];
 }
 
-const GuardKernel::Functions& functions(GuardType type) {
+}  // namespace
+
+const GuardKernel::Functions& chosen_guard_functions(GuardType type) noexcept {
   return chosen(type)->functions[static_cast<std::size_t>(type)];
 }
-
-}  // namespace
 
 std::span<const GuardKernel* const> guard_kernels() noexcept { return kernels; }
 
@@ -51,17 +51,17 @@ std::string_view guard_implementation(GuardType type) noexcept { return chosen(t
 
 std::uint64_t guard(GuardType type, std::span<const std::byte> bytes,
                     std::uint64_t previous) noexcept {
-  return functions(type).guard(bytes.data(), bytes.size(), previous);
+  return chosen_guard_functions(type).guard(bytes.data(), bytes.size(), previous);
 }
 
 std::uint64_t copy_and_guard(GuardType type, std::byte* target, std::span<const std::byte> source,
                              std::uint64_t previous, const std::byte* prefetch_end) noexcept {
-  return functions(type).copy_and_guard(target, source.data(), source.size(), previous, prefetch_end);
+  return chosen_guard_functions(type).copy_and_guard(target, source.data(), source.size(), previous, prefetch_end);
 }
 
 std::uint64_t guard_and_copy(GuardType type, std::byte* target, std::span<const std::byte> source,
                              std::uint64_t previous) noexcept {
-  return functions(type).guard_and_copy(target, source.data(), source.size(), previous, nullptr);
+  return chosen_guard_functions(type).guard_and_copy(target, source.data(), source.size(), previous, nullptr);
 }
 
 }  // namespace nvpi

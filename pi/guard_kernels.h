@@ -38,6 +38,9 @@ extern const GuardKernel guard_pclmul128;  // named "pclmul"
 extern const GuardKernel guard_isal;
 extern const GuardKernel guard_portable;
 
+// Those in use for a guard: what guard() and its companions call.
+const GuardKernel::Functions& chosen_guard_functions(GuardType type) noexcept;
+
 // All kernels of this build, the fastest first. The last one, "portable", runs everywhere.
 std::span<const GuardKernel* const> guard_kernels() noexcept;
 

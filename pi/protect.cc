@@ -3,83 +3,130 @@
 #include <cassert>
 #include <cstring>
 
-#include "pi/single_load.h"
+#include "pi/guard_kernels.h"
+#include "pi/walk.h"
 
 namespace nvpi {
 namespace {
 
-std::byte* data_of(const PiFormat& format, const Blocks& blocks, std::uint64_t index) {
-  return blocks.data + index * format.data_stride();
+[[gnu::noinline]] void erase_block(const UserMemory& target, std::uint64_t index,
+                                   std::size_t size) {
+  UserWalk(target.subview(index * size, size)).erase(size);
 }
 
-std::byte* metadata_of(const PiFormat& format, const Blocks& blocks, std::uint64_t index) {
-  return format.extended() ? data_of(format, blocks, index) + format.data_size()
-                           : blocks.metadata + index * format.metadata_size();
-}
-
-// Calls step(run, done) for the contiguous runs of the next `size` bytes of user memory.
-template <typename Step>
-void for_each_run(UserMemory::Cursor& cursor, std::size_t size, Step step) {
-  for (std::size_t done = 0; done < size;) {
-    const auto run = cursor.next(size - done);
-    step(run, done);
-    done += run.size();
-  }
-}
-
-void copy_in(std::byte* target, UserMemory::Cursor& source, std::size_t size) {
-  for_each_run(source, size, [&](std::span<std::byte> run, std::size_t done) {
-    copy_once(target + done, run.data(), run.size());
-  });
-}
-
-void copy_out(UserMemory::Cursor& target, const std::byte* source, std::size_t size) {
-  for_each_run(target, size, [&](std::span<std::byte> run, std::size_t done) {
-    copy_once(run.data(), source + done, run.size());
-  });
-}
-
-void erase(UserMemory::Cursor& target, std::size_t size) {
-  for_each_run(target, size, [](std::span<std::byte> run, std::size_t) {
-    std::memset(run.data(), 0, run.size());
-  });
-}
-
-// Data is guarded on its way into the slot, from the one load of each byte.
-std::uint64_t copy_in_and_guard(GuardType type, std::byte* target, UserMemory::Cursor& source,
-                                std::size_t size) {
+// Data is guarded on its way into the slot, from the one load of each byte. A block that lies in
+// several pieces is a case apart: it keeps the usual one short.
+[[gnu::noinline]] std::uint64_t copy_pieces_in(GuardKernel::CopyAndGuard copy_and_guard,
+                                               std::byte* target, UserWalk& source,
+                                               std::size_t size) {
   std::uint64_t result = 0;
-  for_each_run(source, size, [&](std::span<std::byte> run, std::size_t done) {
-    const std::byte* readable_end = run.data() + run.size() + source.ahead().size();
-    const bool in_one_piece = source.ahead().data() == run.data() + run.size();
-    result = copy_and_guard(type, target + done, run, result, in_one_piece ? readable_end : nullptr);
+  source.for_each_run(size, [&](std::span<std::byte> run, std::size_t done) {
+    result = copy_and_guard(target + done, run.data(), run.size(), result, source.piece_end());
   });
   return result;
+}
+
+std::uint64_t copy_in_and_guard(GuardKernel::CopyAndGuard copy_and_guard, std::byte* target,
+                                UserWalk& source, std::size_t size) {
+  const std::byte* const whole = source.whole(size);
+  if (whole == nullptr) return copy_pieces_in(copy_and_guard, target, source, size);
+  return copy_and_guard(target, whole, size, 0, source.piece_end());
 }
 
 // ... and on its way out of the slot, which is what stays the same there.
-std::uint64_t copy_out_and_guard(GuardType type, UserMemory::Cursor& target, const std::byte* source,
-                                 std::size_t size) {
+[[gnu::noinline]] std::uint64_t copy_pieces_out(GuardKernel::CopyAndGuard guard_and_copy,
+                                                UserWalk& target, const std::byte* source,
+                                                std::size_t size) {
   std::uint64_t result = 0;
-  for_each_run(target, size, [&](std::span<std::byte> run, std::size_t done) {
-    result = guard_and_copy(type, run.data(), {source + done, run.size()}, result);
+  target.for_each_run(size, [&](std::span<std::byte> run, std::size_t done) {
+    result = guard_and_copy(run.data(), source + done, run.size(), result, nullptr);
   });
   return result;
 }
 
-std::uint64_t guard_metadata(const PiFormat& format, const std::byte* metadata, std::uint64_t previous) {
+std::uint64_t copy_out_and_guard(GuardKernel::CopyAndGuard guard_and_copy, UserWalk& target,
+                                 const std::byte* source, std::size_t size) {
+  std::byte* const whole = target.whole(size);
+  if (whole == nullptr) return copy_pieces_out(guard_and_copy, target, source, size);
+  return guard_and_copy(whole, source, size, 0, nullptr);
+}
+
+std::uint64_t guard_metadata(const PiFormat& format, const std::byte* metadata,
+                             std::uint64_t previous) {
   if (format.guarded_metadata_size() == 0) return previous;
   return guard(format.guard(), {metadata, format.guarded_metadata_size()}, previous);
 }
 
-void write_tuple(const PiFormat& format, const PiTags& tags, std::uint64_t index,
-                std::uint64_t data_guard, std::byte* metadata) {
-  encode_tuple(format,
-               {.guard = guard_metadata(format, metadata, data_guard),
-                .app_tag = tags.app_tag,
-                .storage_tag = tags.storage_tag,
-                .ref_tag = format.ref_tag_at(tags.initial_ref_tag, index)},
-               metadata + format.pi_offset());
+// The tuples of a run of blocks. What they have in common is put together once.
+class Tuples {
+ public:
+  Tuples(const PiFormat& format, const PiTags& tags)
+      : guard_shift_(guard_shift(format)),
+        wide_(format.pi_size() > 8),
+        ref_tag_(tags.initial_ref_tag),
+        ref_tag_max_(format.ref_tag_max()),
+        ref_tag_step_(format.type() == PiType::type_3 ? 0 : 1),
+        common_(number_of_tags(format, tags.app_tag, tags.storage_tag, 0)) {}
+
+  // The tuple of the next block.
+  TupleNumber next(std::uint64_t guard) {
+    const TupleNumber top = guard << guard_shift_;
+    const TupleNumber number = (wide_ ? top << 64 : top) | common_ | (ref_tag_ & ref_tag_max_);
+    ref_tag_ += ref_tag_step_;
+    return number;
+  }
+
+ private:
+  unsigned guard_shift_;
+  bool wide_;
+  std::uint64_t ref_tag_;
+  std::uint64_t ref_tag_max_;
+  std::uint64_t ref_tag_step_;
+  TupleNumber common_;
+};
+
+void write_tuple(const PiFormat& format, Tuples& tuples, std::uint64_t data_guard,
+                 std::byte* metadata) {
+  const std::uint64_t guard = guard_metadata(format, metadata, data_guard);
+  store_tuple(format, tuples.next(guard), metadata + format.pi_offset());
+}
+
+// The bits of a tuple that must be as expected.
+TupleNumber compared_bits(const PiFormat& format, const Expectation& expected) {
+  const auto all_if = [](bool checked) { return checked ? ~0ull : 0; };
+  const PiChecks& checks = expected.checks;
+  return number_of_guard(format, all_if(checks.guard)) |
+         number_of_tags(format, checks.app_tag ? expected.tags.app_tag_mask : std::uint16_t{0},
+                        checks.storage_tag ? format.storage_tag_mask() : 0,
+                        all_if(checks.ref_tag && format.type() != PiType::type_3));
+}
+
+enum class Verdict { verified, unprotected, mismatched };
+
+// For a tuple that is not the expected one bit by bit, which is the usual case.
+[[gnu::noinline]] Verdict judge(const PiFormat& format, const Expectation& expected,
+                                TupleNumber stored, TupleNumber computed) {
+  if (is_escape(format, tuple_of(format, stored))) return Verdict::unprotected;
+  const bool same = ((stored ^ computed) & compared_bits(format, expected)) == 0;
+  return same ? Verdict::verified : Verdict::mismatched;
+}
+
+// Names the first tag in which a tuple differs in the bits that are compared.
+PiMismatch mismatch_of(const PiFormat& format, const Expectation& expected, std::uint32_t index,
+                       TupleNumber stored_number, TupleNumber computed_number) {
+  const PiTuple stored = tuple_of(format, stored_number);
+  const PiTuple computed = tuple_of(format, computed_number);
+  const PiTuple differing =
+      tuple_of(format, (stored_number ^ computed_number) & compared_bits(format, expected));
+  const auto mismatch = [&](PiTag tag, std::uint64_t stored_tag, std::uint64_t computed_tag) {
+    return PiMismatch{expected.first_lba + index, index, tag, stored_tag, computed_tag, stored};
+  };
+  if (differing.guard != 0) return mismatch(PiTag::guard, stored.guard, computed.guard);
+  if (differing.app_tag != 0) return mismatch(PiTag::app_tag, stored.app_tag, computed.app_tag);
+  if (differing.storage_tag != 0) {
+    return mismatch(PiTag::storage_tag, stored.storage_tag, computed.storage_tag);
+  }
+  return mismatch(PiTag::ref_tag, stored.ref_tag, computed.ref_tag);
 }
 
 void check_sizes([[maybe_unused]] const PiFormat& format, [[maybe_unused]] const Blocks& blocks,
@@ -89,35 +136,58 @@ void check_sizes([[maybe_unused]] const PiFormat& format, [[maybe_unused]] const
          user.metadata.size() == std::uint64_t{blocks.count} * format.metadata_size());
 }
 
-// Checks every block in turn. `guard_of_data(i)` yields the guard over the data of block i (and may copy
-// it on the way); `settle(i, good)` ends block i.
+// Checks every block in turn. `guard_of_data(block)` yields the guard over its data (and may copy
+// it on the way); `settle(block, i, good)` ends block i.
 template <typename GuardOfData, typename Settle>
-VerifyCounts verify_blocks(const PiFormat& format, const Expectation& expected, const Blocks& blocks,
-                           MismatchSink on_mismatch, GuardOfData guard_of_data, Settle settle) {
+VerifyCounts verify_blocks(const PiFormat& format, const Expectation& expected,
+                           const Blocks& blocks, MismatchSink on_mismatch,
+                           GuardOfData guard_of_data, Settle settle) {
+  Tuples tuples(format, expected.tags);
+  const bool expects_escapes = expected.tags.app_tag == escape_app_tag;
   VerifyCounts counts;
-  for (std::uint32_t i = 0; i < blocks.count; ++i) {
-    const std::uint64_t data_guard = guard_of_data(i);
-    if (!format.has_pi()) {
-      ++counts.unprotected;
-      settle(i, true);
-      continue;
-    }
-    const std::byte* metadata = metadata_of(format, blocks, i);
-    const PiTuple tuple = decode_tuple(format, metadata + format.pi_offset());
-    if (is_escape(format, tuple)) {
-      ++counts.unprotected;
-      settle(i, true);
-      continue;
-    }
-    PiMismatch mismatch;
-    const std::uint64_t computed =
-        expected.checks.guard ? guard_metadata(format, metadata, data_guard) : 0;
-    const bool good = check_tuple(format, expected, i, tuple, computed, mismatch);
-    ++(good ? counts.verified : counts.mismatched);
-    settle(i, good);
-    if (!good && !on_mismatch(mismatch)) break;
+  DeviceWalk block(format, blocks);
+  for (std::uint32_t i = 0; i < blocks.count; ++i, block.next()) {
+    std::uint64_t guard = guard_of_data(block);
+    if (expected.checks.guard) guard = guard_metadata(format, block.metadata, guard);
+    const TupleNumber stored = load_tuple(format, block.metadata + format.pi_offset());
+    const TupleNumber computed = tuples.next(guard);
+    const Verdict verdict = stored == computed && !expects_escapes
+                                ? Verdict::verified
+                                : judge(format, expected, stored, computed);
+    counts.verified += verdict == Verdict::verified;
+    counts.unprotected += verdict == Verdict::unprotected;
+    counts.mismatched += verdict == Verdict::mismatched;
+    settle(block, i, verdict != Verdict::mismatched);
+    if (verdict != Verdict::mismatched) continue;
+    if (!on_mismatch(mismatch_of(format, expected, i, stored, computed))) break;
   }
   return counts;
+}
+
+// Without PI there is nothing to make ...
+void copy_blocks_in(const PiFormat& format, const Blocks& target, const UserBlocks& source) {
+  UserWalk data(source.data), metadata(source.metadata);
+  DeviceWalk block(format, target);
+  for (std::uint32_t i = 0; i < target.count; ++i, block.next()) {
+    data.copy_in(block.data, format.data_size());
+    if (!source.metadata.empty()) {
+      metadata.copy_in(block.metadata, format.metadata_size());
+    } else if (format.metadata_size() > 0) {
+      std::memset(block.metadata, 0, format.metadata_size());
+    }
+  }
+}
+
+// ... and nothing to check.
+VerifyCounts copy_blocks_out(const PiFormat& format, const Blocks& source,
+                             const UserBlocks& target) {
+  UserWalk data(target.data), metadata(target.metadata);
+  DeviceWalk block(format, source);
+  for (std::uint32_t i = 0; i < source.count; ++i, block.next()) {
+    data.copy_out(block.data, format.data_size());
+    if (!target.metadata.empty()) metadata.copy_out(block.metadata, format.metadata_size());
+  }
+  return {.unprotected = source.count};
 }
 
 }  // namespace
@@ -125,95 +195,69 @@ VerifyCounts verify_blocks(const PiFormat& format, const Expectation& expected, 
 void protect(const PiFormat& format, const PiTags& tags, const Blocks& target,
              const UserBlocks& source) noexcept {
   check_sizes(format, target, source);
-  UserMemory::Cursor data(source.data);
-  UserMemory::Cursor metadata(source.metadata);
-  for (std::uint32_t i = 0; i < target.count; ++i) {
-    std::byte* const block = data_of(format, target, i);
-    std::uint64_t data_guard = 0;
-    if (format.has_pi()) {
-      data_guard = copy_in_and_guard(format.guard(), block, data, format.data_size());
-    } else {
-      copy_in(block, data, format.data_size());
-    }
-    if (format.metadata_size() == 0) continue;
+  if (!format.has_pi()) return copy_blocks_in(format, target, source);
 
-    std::byte* const block_metadata = metadata_of(format, target, i);
-    if (!source.metadata.empty()) {
-      copy_in(block_metadata, metadata, format.metadata_size());
-    } else if (!format.has_pi() || format.metadata_size() > format.pi_size()) {
-      std::memset(block_metadata, 0, format.metadata_size());
+  const auto copy_and_guard = chosen_guard_functions(format.guard()).copy_and_guard;
+  const bool only_pi = format.metadata_size() == format.pi_size();  // which is overwritten anyway
+  Tuples tuples(format, tags);
+  UserWalk data(source.data), metadata(source.metadata);
+  DeviceWalk block(format, target);
+  for (std::uint32_t i = 0; i < target.count; ++i, block.next()) {
+    const std::uint64_t guard =
+        copy_in_and_guard(copy_and_guard, block.data, data, format.data_size());
+    if (!only_pi && !source.metadata.empty()) {
+      metadata.copy_in(block.metadata, format.metadata_size());
+    } else if (!only_pi) {
+      std::memset(block.metadata, 0, format.metadata_size());
     }
-    if (format.has_pi()) write_tuple(format, tags, i, data_guard, block_metadata);
+    write_tuple(format, tuples, guard, block.metadata);
   }
 }
 
 void generate(const PiFormat& format, const PiTags& tags, const Blocks& blocks) noexcept {
   assert(format.has_pi());
-  for (std::uint32_t i = 0; i < blocks.count; ++i) {
-    const std::uint64_t data_guard =
-        guard(format.guard(), {data_of(format, blocks, i), format.data_size()});
-    write_tuple(format, tags, i, data_guard, metadata_of(format, blocks, i));
+  Tuples tuples(format, tags);
+  DeviceWalk block(format, blocks);
+  for (std::uint32_t i = 0; i < blocks.count; ++i, block.next()) {
+    const std::uint64_t data_guard = guard(format.guard(), {block.data, format.data_size()});
+    write_tuple(format, tuples, data_guard, block.metadata);
   }
-}
-
-bool check_tuple(const PiFormat& format, const Expectation& expected, std::uint32_t block_index,
-                 const PiTuple& tuple, std::uint64_t computed_guard, PiMismatch& mismatch) noexcept {
-  const PiTags& tags = expected.tags;
-  const PiChecks& checks = expected.checks;
-  const auto fails = [&](PiTag tag, std::uint64_t stored, std::uint64_t computed) {
-    mismatch = {expected.first_lba + block_index, block_index, tag, stored, computed, tuple};
-    return false;
-  };
-  if (checks.guard && tuple.guard != computed_guard) {
-    return fails(PiTag::guard, tuple.guard, computed_guard);
-  }
-  if (checks.app_tag && ((tuple.app_tag ^ tags.app_tag) & tags.app_tag_mask) != 0) {
-    return fails(PiTag::app_tag, tuple.app_tag, tags.app_tag);
-  }
-  if (checks.storage_tag &&
-      ((tuple.storage_tag ^ tags.storage_tag) & format.storage_tag_mask()) != 0) {
-    return fails(PiTag::storage_tag, tuple.storage_tag, tags.storage_tag);
-  }
-  const std::uint64_t ref_tag = format.ref_tag_at(tags.initial_ref_tag, block_index);
-  if (checks.ref_tag && format.type() != PiType::type_3 && tuple.ref_tag != ref_tag) {
-    return fails(PiTag::ref_tag, tuple.ref_tag, ref_tag);
-  }
-  return true;
 }
 
 VerifyCounts verify(const PiFormat& format, const Expectation& expected, const Blocks& blocks,
                     MismatchSink on_mismatch) noexcept {
-  const auto guard_of_data = [&](std::uint32_t i) -> std::uint64_t {
-    if (!format.has_pi() || !expected.checks.guard) return 0;
-    return guard(format.guard(), {data_of(format, blocks, i), format.data_size()});
+  if (!format.has_pi()) return {.unprotected = blocks.count};
+  const auto guard_of_data = [&](const DeviceWalk& block) -> std::uint64_t {
+    if (!expected.checks.guard) return 0;
+    return guard(format.guard(), {block.data, format.data_size()});
   };
   return verify_blocks(format, expected, blocks, on_mismatch, guard_of_data,
-                       [](std::uint32_t, bool) {});
+                       [](const DeviceWalk&, std::uint32_t, bool) {});
 }
 
-VerifyCounts verify_and_copy(const PiFormat& format, const Expectation& expected, const Blocks& source,
-                             const UserBlocks& target, MismatchSink on_mismatch) noexcept {
+VerifyCounts verify_and_copy(const PiFormat& format, const Expectation& expected,
+                             const Blocks& source, const UserBlocks& target,
+                             MismatchSink on_mismatch) noexcept {
   check_sizes(format, source, target);
-  UserMemory::Cursor data(target.data);
-  UserMemory::Cursor metadata(target.metadata);
+  if (!format.has_pi()) return copy_blocks_out(format, source, target);
+
+  const auto guard_and_copy = chosen_guard_functions(format.guard()).guard_and_copy;
+  UserWalk data(target.data), metadata(target.metadata);
   // Each block is copied while it is guarded, in one pass; if it fails, the copy is erased again.
-  UserMemory::Cursor block_start = data;
-  const auto guard_of_data = [&](std::uint32_t i) -> std::uint64_t {
-    block_start = data;
-    const std::byte* const block = data_of(format, source, i);
-    if (format.has_pi() && expected.checks.guard) {
-      return copy_out_and_guard(format.guard(), data, block, format.data_size());
+  const auto guard_of_data = [&](const DeviceWalk& block) -> std::uint64_t {
+    if (expected.checks.guard) {
+      return copy_out_and_guard(guard_and_copy, data, block.data, format.data_size());
     }
-    copy_out(data, block, format.data_size());
+    data.copy_out(block.data, format.data_size());
     return 0;
   };
-  const auto settle = [&](std::uint32_t i, bool good) {
-    if (!good) erase(block_start, format.data_size());
+  const auto settle = [&](const DeviceWalk& block, std::uint32_t i, bool good) {
+    if (!good) erase_block(target.data, i, format.data_size());
     if (target.metadata.empty()) return;
     if (good) {
-      copy_out(metadata, metadata_of(format, source, i), format.metadata_size());
+      metadata.copy_out(block.metadata, format.metadata_size());
     } else {
-      erase(metadata, format.metadata_size());
+      metadata.erase(format.metadata_size());
     }
   };
   return verify_blocks(format, expected, source, on_mismatch, guard_of_data, settle);

@@ -1,12 +1,19 @@
 // Making and checking protection information over runs of blocks.
-// NVM Command Set Specification 1.0, section 5.2 (which bytes the guard covers: 5.2.1.4; the checks: 5.2.2).
+// NVM Command Set Specification 1.0, section 5.2 (which bytes the guard covers: 5.2.1.4; the
+// checks: 5.2.2).
 //
-// Pure functions over memory: no I/O, no allocation, safe from any thread on different memory. Two kinds of
-// memory take part and are never mixed up:
+// Pure functions over memory: no I/O, no allocation, safe from any thread on different memory. Two
+// kinds of memory take part and are never mixed up:
 //   Blocks      what the device transfers, in the namespace's layout; ours, stable (a bounce slot)
 //   UserMemory  the application's, which may change at any moment: each byte is loaded once
 //
 // Lengths are preconditions and are asserted: the layer above checks what comes from outside.
+//
+// In the words that other libraries use:
+//   insert      protect()
+//   strip       verify_and_copy() with PiChecks::none(), or with checks: verify, then strip
+//   regenerate  generate()
+//   remap       remap(), in remap.h: other tags, the same guard
 #pragma once
 
 #include <concepts>
@@ -19,16 +26,17 @@
 
 namespace nvpi {
 
-// A run of blocks as the device transfers it. Extended layout: data holds count * (data + metadata) bytes
-// and metadata is null. Separate layout: count * data and count * metadata bytes.
+// A run of blocks as the device transfers it. Extended layout: data holds count * (data + metadata)
+// bytes and metadata is null. Separate layout: count * data and count * metadata bytes.
 struct Blocks {
   std::byte* data = nullptr;
   std::byte* metadata = nullptr;
   std::uint32_t count = 0;
 };
 
-// The application's view of the same blocks: count * data_size bytes, and count * metadata_size bytes of
-// metadata or none (then the bytes beside the PI are zero on the way out and dropped on the way in).
+// The application's view of the same blocks: count * data_size bytes, and count * metadata_size
+// bytes of metadata or none (then the bytes beside the PI are zero on the way out and dropped on
+// the way in).
 struct UserBlocks {
   UserMemory data;
   UserMemory metadata;
@@ -39,7 +47,7 @@ struct PiTags {
   std::uint16_t app_tag = 0;
   std::uint16_t app_tag_mask = 0xFFFF;  // a bit of 0 is not compared
   std::uint64_t storage_tag = 0;
-  std::uint64_t initial_ref_tag = 0;    // of the first block
+  std::uint64_t initial_ref_tag = 0;  // of the first block
 };
 
 // Type 1 ties the reference tag to the address: the low bits of the first LBA.
@@ -59,8 +67,8 @@ struct PiChecks {  // PRCHK and STC of a command
 
 enum class PiTag : std::uint8_t { guard, app_tag, storage_tag, ref_tag };
 
-// One block whose protection information does not fit: the first tag that differs, in the order guard,
-// application, storage, reference tag.
+// One block whose protection information does not fit: the first tag that differs, in the order
+// guard, application, storage, reference tag.
 struct PiMismatch {
   std::uint64_t lba = 0;
   std::uint32_t block_index = 0;  // in the run that was checked
@@ -70,8 +78,8 @@ struct PiMismatch {
   PiTuple tuple;               // the whole tuple as stored
 };
 
-// Called for every mismatch, in order of blocks. Returns whether to go on. Refers to the callable it is
-// made from, which must outlive the call it is passed to.
+// Called for every mismatch, in order of blocks. Returns whether to go on. Refers to the callable
+// it is made from, which must outlive the call it is passed to.
 class MismatchSink {
  public:
   MismatchSink() = default;
@@ -105,15 +113,17 @@ struct VerifyCounts {
   }
 };
 
-// What a check is about: the checks, the expected tags, and the address that mismatches are reported with.
+// What a check is about: the checks, the expected tags, and the address that mismatches are
+// reported with.
 struct Expectation {
   PiTags tags;
   PiChecks checks;
   std::uint64_t first_lba = 0;
 };
 
-// Copies user blocks into device blocks and makes the tuples there. The guard is that of the bytes in
-// `target`, also while another thread rewrites `source`. Without PI in the format it only copies.
+// Copies user blocks into device blocks and makes the tuples there. The guard is that of the bytes
+// in `target`, also while another thread rewrites `source`. Without PI in the format it only
+// copies.
 void protect(const PiFormat& format, const PiTags& tags, const Blocks& target,
              const UserBlocks& source) noexcept;
 
@@ -124,14 +134,11 @@ void generate(const PiFormat& format, const PiTags& tags, const Blocks& blocks) 
 VerifyCounts verify(const PiFormat& format, const Expectation& expected, const Blocks& blocks,
                     MismatchSink on_mismatch = {}) noexcept;
 
-// Checks device blocks and copies them out to the user. A block that fails reads as zeros there: wrong
-// data is never left in the user's memory. If the sink stops the check, the rest is not copied.
-VerifyCounts verify_and_copy(const PiFormat& format, const Expectation& expected, const Blocks& source,
-                             const UserBlocks& target, MismatchSink on_mismatch = {}) noexcept;
-
-// The two steps for one tuple, for whoever needs them apart. `computed_guard` is ignored if the guard is
-// not checked. Returns whether the tuple passes; else fills in tag, stored and computed.
-bool check_tuple(const PiFormat& format, const Expectation& expected, std::uint32_t block_index,
-                 const PiTuple& tuple, std::uint64_t computed_guard, PiMismatch& mismatch) noexcept;
+// Checks device blocks and copies them out to the user. A block that fails reads as zeros there:
+// wrong data is never left in the user's memory. If the sink stops the check, the rest is not
+// copied.
+VerifyCounts verify_and_copy(const PiFormat& format, const Expectation& expected,
+                             const Blocks& source, const UserBlocks& target,
+                             MismatchSink on_mismatch = {}) noexcept;
 
 }  // namespace nvpi

@@ -1,43 +1,57 @@
 #include "pi/tuple.h"
 
+#include <bit>
+#include <cstring>
+
 namespace nvpi {
 namespace {
 
-TagSpace load_big_endian(const std::byte* source, unsigned size) {
-  TagSpace value = 0;
-  for (unsigned i = 0; i < size; ++i) value = value << 8 | std::to_integer<unsigned>(source[i]);
-  return value;
+static_assert(std::endian::native == std::endian::little);
+
+std::uint64_t load_big_endian(const std::byte* source) {
+  std::uint64_t word;
+  std::memcpy(&word, source, sizeof word);
+  return __builtin_bswap64(word);
 }
 
-void store_big_endian(std::byte* target, unsigned size, TagSpace value) {
-  for (unsigned i = size; i-- > 0; value >>= 8) {
-    target[i] = static_cast<std::byte>(static_cast<std::uint8_t>(value));
-  }
+void store_big_endian(std::byte* target, TupleNumber number) {  // the low 64 bits
+  const std::uint64_t word = __builtin_bswap64(static_cast<std::uint64_t>(number));
+  std::memcpy(target, &word, sizeof word);
 }
 
 }  // namespace
 
-PiTuple decode_tuple(const PiFormat& format, const std::byte* pi) noexcept {
-  const unsigned guard_bytes = guard_size(format.guard());
-  const unsigned tags_at = guard_bytes + 2;
-  const TagSpace tags = load_big_endian(pi + tags_at, format.pi_size() - tags_at);
+TupleNumber load_tuple(const PiFormat& format, const std::byte* pi) noexcept {
+  if (format.pi_size() == 8) return load_big_endian(pi);
+  return TupleNumber{load_big_endian(pi)} << 64 | load_big_endian(pi + 8);
+}
+
+void store_tuple(const PiFormat& format, TupleNumber number, std::byte* pi) noexcept {
+  if (format.pi_size() == 8) return store_big_endian(pi, number);
+  store_big_endian(pi, number >> 64);
+  store_big_endian(pi + 8, number);
+}
+
+PiTuple tuple_of(const PiFormat& format, TupleNumber number) noexcept {
+  const TupleNumber above_tags = number >> tag_space_size(format.guard());
   return {
-      .guard = static_cast<std::uint64_t>(load_big_endian(pi, guard_bytes)),
-      .app_tag = static_cast<std::uint16_t>(load_big_endian(pi + guard_bytes, 2)),
+      .guard = static_cast<std::uint64_t>(above_tags >> 16),
+      .app_tag = static_cast<std::uint16_t>(above_tags),
       .storage_tag =
-          static_cast<std::uint64_t>(tags >> format.ref_tag_size()) & format.storage_tag_max(),
-      .ref_tag = static_cast<std::uint64_t>(tags) & format.ref_tag_max(),
+          static_cast<std::uint64_t>(number >> format.ref_tag_size()) & format.storage_tag_max(),
+      .ref_tag = static_cast<std::uint64_t>(number) & format.ref_tag_max(),
   };
 }
 
+PiTuple decode_tuple(const PiFormat& format, const std::byte* pi) noexcept {
+  return tuple_of(format, load_tuple(format, pi));
+}
+
 void encode_tuple(const PiFormat& format, const PiTuple& tuple, std::byte* pi) noexcept {
-  const unsigned guard_bytes = guard_size(format.guard());
-  const unsigned tags_at = guard_bytes + 2;
-  store_big_endian(pi, guard_bytes, tuple.guard);
-  store_big_endian(pi + guard_bytes, 2, tuple.app_tag);
-  store_big_endian(pi + tags_at, format.pi_size() - tags_at,
-                   join_tags(format, tuple.storage_tag & format.storage_tag_max(),
-                             tuple.ref_tag & format.ref_tag_max()));
+  store_tuple(format,
+              number_of_guard(format, tuple.guard) |
+                  number_of_tags(format, tuple.app_tag, tuple.storage_tag, tuple.ref_tag),
+              pi);
 }
 
 bool is_escape(const PiFormat& format, const PiTuple& tuple) noexcept {

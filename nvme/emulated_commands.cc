@@ -54,6 +54,10 @@ EmulatedNamespace::Outcome EmulatedNamespace::execute(const Command& command) {
   if (traits_of(command.opcode).addresses_blocks) {
     if (const Status wrong = check_fields(command, pi); !wrong.ok()) return {wrong};
   }
+  if (traits_of(command.opcode).direction == Direction::ranges &&
+      !check_command(command, medium_->format(), medium_->block_count())) {
+    return {status::data_sgl_length_invalid.with_dnr()};
+  }
   switch (command.opcode) {
     case Opcode::flush: return {medium_->flush() == 0 ? status::success : status::write_fault};
     case Opcode::write: return {write(command, pi)};

@@ -99,7 +99,8 @@ std::optional<std::uint64_t> GenericNode::transfer_limit() const {
   const auto kilobytes = read_queue_limit(name, "max_hw_sectors_kb");
   const auto segments = read_queue_limit(name, "max_segments");
   if (!kilobytes || !segments) return {};
-  return std::min(*kilobytes << 10, *segments * 4096);
+  // Memory that does not start at a page needs one segment more than it has pages.
+  return std::min(*kilobytes << 10, (std::max<std::uint64_t>(*segments, 2) - 1) * 4096);
 }
 
 }  // namespace nvpi

@@ -172,7 +172,7 @@ Command command_of(const Io& io, const Geometry& geometry) noexcept {
     if (io.force_unit_access) command.cdw12 |= bits::force_unit_access;
     if (io.limited_retry) command.cdw12 |= bits::limited_retry;
   }
-  if (traits.direction == Direction::to_device) {
+  if (io.opcode == Opcode::write || io.opcode == Opcode::zone_append) {
     command.cdw12 |= static_cast<std::uint32_t>(io.directive_type & 0xF) << 20;
     command.cdw13 = std::uint32_t{io.directive_value} << 16;
   }

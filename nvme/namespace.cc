@@ -159,12 +159,14 @@ Result<void> Namespace::deallocate(std::span<const BlockRange> ranges) {
                    .slba = range.slba});
     }
   }
+  const std::size_t batch_limit =
+      std::min(ranges_per_command, queue_->pool().data_area(0).iov_len / dsm_range_size);
   for (BlockRange range : ranges) {
     while (range.block_count > 0) {
       const std::uint64_t count = std::min(range.block_count, blocks_per_dsm_range);
       batch.push_back({range.slba, count});
       range = {range.slba + count, range.block_count - count};
-      if (batch.size() < ranges_per_command) continue;
+      if (batch.size() < batch_limit) continue;
       if (const auto sent = send(); !sent) return sent;
     }
   }
@@ -193,6 +195,7 @@ Result<VerifyCounts> Namespace::recheck(const Io& io, const Error& error) {
   const std::uint64_t first = error.slba - io.slba;
   std::vector<std::byte> scratch(std::size_t{error.block_count} * geometry_.format.data_size());
   Io again = io;
+  again.opcode = Opcode::read;
   again.slba = error.slba;
   again.block_count = error.block_count;
   again.memory = {UserMemory(scratch), {}};

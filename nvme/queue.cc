@@ -100,6 +100,12 @@ void Queue::give_up() {
   in_flight_ = 0;
 }
 
+std::uint64_t Queue::max_blocks(PiOwner pi, Opcode opcode) const {
+  if (!transfers_blocks(traits_of(opcode))) return max_blocks_per_command(geometry_, pi, opcode);
+  if (opcode == Opcode::compare && pi == PiOwner::device) pi = PiOwner::host;  // a compare has no PRACT
+  return max_blocks_[static_cast<std::size_t>(pi)];
+}
+
 Result<InFlight*> Queue::take_entry() {
   if (!has_room()) return fail({.code = Errc::no_slot});
   BounceBuffer slot = pool_->acquire();
@@ -190,14 +196,16 @@ bool Queue::send_again(InFlight& entry, std::uint32_t index, const Completion& c
 
 // A lazy read that did not verify goes through a slot. Whoever wrote to the caller's memory meanwhile cannot
 // reach that, so the second result is the true one.
-bool Queue::read_again(InFlight& entry, std::uint32_t index, const Result<VerifyCounts>& outcome) {
+bool Queue::read_again(InFlight& entry, std::uint32_t index, Result<VerifyCounts>& outcome) {
   const TransferStrategy* const second = entry.strategy->second_try();
   const bool mismatched = !outcome && outcome.error().code == Errc::pi_mismatch;
   if (second != nullptr && mismatched) {
     entry.strategy = second;
     entry.was_read_again = true;
     prepare(entry);
-    return transport_.submit(entry.command, index).has_value();
+    const auto submitted = transport_.submit(entry.command, index);
+    if (!submitted) outcome = fail(submitted.error());  // the mismatch was not proven
+    return submitted.has_value();
   }
   if (entry.was_read_again && outcome) ++benign_mismatches_;
   return false;
@@ -230,8 +238,10 @@ Result<VerifyCounts> Queue::outcome_of(InFlight& entry, const Completion& comple
                  .slba = entry.io.slba,
                  .block_count = static_cast<std::uint32_t>(entry.io.block_count)};
   };
-  if (completion.result < 0) return fail(failed(Errc::os));
-  if (!completion.status().ok()) return fail(failed(Errc::status));
+  if (completion.result < 0 || !completion.status().ok()) {
+    entry.strategy->discard(entry);
+    return fail(failed(completion.result < 0 ? Errc::os : Errc::status));
+  }
 
   std::optional<PiMismatch> first;
   const auto keep_first = [&](const PiMismatch& mismatch) {

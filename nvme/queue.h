@@ -50,10 +50,7 @@ class Queue {
   // Waits for what is in flight, 5 s at most, and gives up the slots of what still is then.
   ~Queue();
 
-  std::uint64_t max_blocks(PiOwner pi, Opcode opcode = Opcode::read) const {  // of one I/O
-    return transfers_blocks(traits_of(opcode)) ? max_blocks_[static_cast<std::size_t>(pi)]
-                                               : max_blocks_per_command(geometry_, pi, opcode);
-  }
+  std::uint64_t max_blocks(PiOwner pi, Opcode opcode = Opcode::read) const;  // of one I/O
   std::uint32_t in_flight() const { return in_flight_; }
   bool has_room() const { return in_flight_ < depth_ && !broken_; }
   // Lazy reads that did not verify in the caller's memory but did when they were read again.
@@ -97,7 +94,7 @@ class Queue {
   void prepare(InFlight& entry);
   Result<void> start(InFlight& entry, Lengths lengths);
   bool complete(const Completion& completion, IoDone& done);
-  bool read_again(InFlight& entry, std::uint32_t index, const Result<VerifyCounts>& outcome);
+  bool read_again(InFlight& entry, std::uint32_t index, Result<VerifyCounts>& outcome);
   bool send_again(InFlight& entry, std::uint32_t index, const Completion& completion);
   Result<VerifyCounts> outcome_of(InFlight& entry, const Completion& completion);
 

@@ -8,7 +8,6 @@
 namespace nvpi {
 namespace {
 
-constexpr std::size_t dsm_range_size = 16;
 constexpr std::uint32_t dsm_deallocate = 1u << 2;  // CDW11, AD
 
 // Where a source range has its tags. Both sizes have SLBA at byte 8 and NLB at 16.

@@ -17,6 +17,7 @@ struct BlockRange {
 
 // One command says this much at most.
 constexpr std::size_t ranges_per_command = 256;
+constexpr std::size_t dsm_range_size = 16;  // bytes
 constexpr std::uint64_t blocks_per_dsm_range = 0xFFFF'FFFF;
 
 // A command and the bytes that it carries.

@@ -104,15 +104,11 @@ const Bounce bounce;
 class Lazy final : public TransferStrategy {
  public:
   static bool is_possible(const Io& io, const PiFormat& format) {
-    const auto in_place = [](const UserMemory& memory) {
-      return memory.empty() || reinterpret_cast<std::uintptr_t>(memory.contiguous()) % 4 == 0;
+    const auto fits = [](const UserMemory& memory) {
+      const std::byte* const base = memory.contiguous();
+      return memory.empty() || (base != nullptr && reinterpret_cast<std::uintptr_t>(base) % 4 == 0);
     };
-    const auto in_one_piece = [](const UserMemory& memory) {
-      return memory.empty() || memory.contiguous() != nullptr;
-    };
-    return io.opcode == Opcode::read && !format.extended() &&
-           in_one_piece(io.memory.data) && in_one_piece(io.memory.metadata) && in_place(io.memory.data) &&
-           in_place(io.memory.metadata);
+    return io.opcode == Opcode::read && !format.extended() && fits(io.memory.data) && fits(io.memory.metadata);
   }
 
   void prepare(InFlight& entry, const PiFormat&) const noexcept override {
@@ -121,7 +117,15 @@ class Lazy final : public TransferStrategy {
   VerifyCounts deliver(InFlight& entry, const PiFormat& format, MismatchSink) const noexcept override {
     const Io& io = entry.io;
     const auto stop = [](const PiMismatch&) { return false; };
-    return counted(io, verify(*entry.transferred, expectation_of(io, format), user_blocks(entry), stop));
+    const Blocks blocks = user_blocks(entry);
+    const VerifyCounts counts = verify(*entry.transferred, expectation_of(io, format), blocks, stop);
+    if (counts.mismatched > 0) discard(entry);  // whatever becomes of the second try
+    return counted(io, counts);
+  }
+  void discard(InFlight& entry) const noexcept override {
+    const Blocks blocks = user_blocks(entry);
+    std::memset(blocks.data, 0, entry.io.memory.data.size());
+    std::memset(blocks.metadata, 0, entry.io.memory.metadata.size());
   }
   const TransferStrategy* second_try() const noexcept override { return &bounce; }
 };

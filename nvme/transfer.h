@@ -28,6 +28,8 @@ class TransferStrategy {
   // left in the caller's memory.
   virtual VerifyCounts deliver(InFlight& entry, const PiFormat& format,
                                MismatchSink on_mismatch) const noexcept = 0;
+  // After a command that failed: what it may have left in the caller's memory, unverified, goes.
+  virtual void discard(InFlight&) const noexcept {}
   // How to transfer the same I/O again if deliver() found mismatches; null if they are final.
   virtual const TransferStrategy* second_try() const noexcept { return nullptr; }
 

@@ -188,7 +188,8 @@ Outcome Scratch::run_ok(std::string_view line, const RunOptions& options) const 
 
 std::string emulated(const PiFormat::Fields& fields, std::uint64_t blocks) {
   const auto number = [](const char* key, std::uint64_t value) {
-    return "," + std::string(key) + "=" + std::to_string(value);
+    std::string pair = ",";  // appended to: GCC 12 warns of its own operator+ here
+    return pair.append(key).append("=").append(std::to_string(value));
   };
   return "emu:file=disk.img" + number("size", blocks * fields.data_size) +
          number("ds", fields.data_size) + number("ms", fields.metadata_size) +

@@ -1,50 +1,13 @@
 // What the emulated namespace does with each command. NVM Command Set Specification 1.0, sections 3.2
 // (commands) and 5.2.2 (protection information).
 #include <algorithm>
-#include <cstring>
 
 #include "nvme/emulated_namespace.h"
-#include "pi/single_load.h"
 
 namespace nvpi {
 namespace {
 
-// In memory and on the medium, data and metadata lie apart whatever the namespace transfers.
-PiFormat stored_format(const PiFormat& format) {
-  PiFormat::Fields fields = format.fields();
-  fields.layout = MetadataLayout::separate;
-  return *PiFormat::create(fields);
-}
-
-Status status_of(PiTag tag) {
-  constexpr Status by_tag[] = {status::guard_check_error, status::app_tag_check_error,
-                               status::storage_tag_check_error, status::ref_tag_check_error};
-  return by_tag[static_cast<unsigned>(tag)];
-}
-
-// The memory of a command, block by block: `step(i, data, metadata)`, where metadata is null if none is
-// transferred.
-template <typename Step>
-void for_each_block(const Command& command, const PiFormat& format, Step step) {
-  const PiFormat transferred = transferred_format(format, command.pract());
-  for (std::size_t i = 0; i < command.block_count(); ++i) {
-    std::byte* const data = command.data + i * transferred.data_stride();
-    std::byte* metadata = nullptr;
-    if (transferred.extended()) {
-      metadata = data + transferred.data_size();
-    } else if (transferred.metadata_size() > 0) {
-      metadata = command.metadata + i * transferred.metadata_size();
-    }
-    step(i, data, metadata);
-  }
-}
-
-template <typename Stage>
-Blocks blocks_of(Stage& stage) {
-  // The functions of pi/ take what they may write to; verify() does not write.
-  return {const_cast<std::byte*>(stage.data.data()), const_cast<std::byte*>(stage.metadata.data()),
-          static_cast<std::uint32_t>(stage.states.size())};
-}
+constexpr Status command_size_limit_exceeded{0x183};
 
 }  // namespace
 
@@ -52,12 +15,14 @@ EmulatedNamespace::Outcome EmulatedNamespace::execute(const Command& command) {
   if (command.nsid != nsid()) return {status::invalid_namespace_or_format.with_dnr()};
   const PiControl pi = pi_of(command, medium_->format());
   if (traits_of(command.opcode).addresses_blocks) {
-    if (const Status wrong = check_fields(command, pi); !wrong.ok()) return {wrong};
+    if (const Status wrong = check_lengths(command); !wrong.ok()) return {wrong};
+    if (const Status wrong = check_pi_fields(command, pi); !wrong.ok()) return {wrong};
   }
   if (traits_of(command.opcode).direction == Direction::ranges &&
       !check_command(command, medium_->format(), medium_->block_count())) {
     return {status::data_sgl_length_invalid.with_dnr()};
   }
+  if (const Status refused = check_writable(command); !refused.ok()) return {refused};
   switch (command.opcode) {
     case Opcode::flush: return {medium_->flush() == 0 ? status::success : status::write_fault};
     case Opcode::write: return {write(command, pi)};
@@ -68,6 +33,7 @@ EmulatedNamespace::Outcome EmulatedNamespace::execute(const Command& command) {
     case Opcode::dataset_management: return {deallocate(command)};
     case Opcode::verify: return {verify(command, pi)};
     case Opcode::copy: return copy(command);
+    case Opcode::zone_append: return zone_append(command, pi);
     default: return {status::invalid_opcode.with_dnr()};
   }
 }
@@ -77,26 +43,34 @@ Status EmulatedNamespace::check_range(std::uint64_t slba, std::uint64_t count) c
   return slba < size && count <= size - slba ? status::success : status::lba_out_of_range.with_dnr();
 }
 
-Status EmulatedNamespace::check_fields(const Command& command, const PiControl& pi) const {
-  const PiFormat& format = medium_->format();
+Status EmulatedNamespace::check_lengths(const Command& command) const {
   const std::uint64_t count = command.block_count();
   if (const Status wrong = check_range(command.slba(), count); !wrong.ok()) return wrong;
-  const OpcodeTraits traits = traits_of(command.opcode);
-  if (transfers_blocks(traits)) {
-    const TransferLength length = transfer_length(format, count, command.pract());
+  if (transfers_blocks(traits_of(command.opcode))) {
+    const TransferLength length = transfer_length(medium_->format(), count, command.pract());
     if (options_.mdts != 0 && length.data > 4096ull << options_.mdts) return status::invalid_field.with_dnr();
     if (command.data_len != length.data) return status::data_sgl_length_invalid.with_dnr();
     if (command.metadata_len != length.metadata) return status::invalid_field.with_dnr();
   }
-  if (command.fixed_buffer >= static_cast<std::int64_t>(registered_.size())) {
-    return status::data_transfer_error;
-  }
-  if (!format.has_pi() || !traits.has_pi) return status::success;
+  const bool registered = command.fixed_buffer < static_cast<std::int64_t>(registered_.size());
+  return registered ? status::success : status::data_transfer_error;
+}
+
+Status EmulatedNamespace::check_pi_fields(const Command& command, const PiControl& pi) const {
+  const PiFormat& format = medium_->format();
+  if (!format.has_pi() || !traits_of(command.opcode).has_pi) return status::success;
+  const bool appends = command.opcode == Opcode::zone_append;
+  const bool inserts = command.opcode == Opcode::write || command.opcode == Opcode::write_zeroes || appends;
   // A compare and a verify have no PRACT; zeroes are not checked.
-  const bool inserts = command.opcode == Opcode::write || command.opcode == Opcode::write_zeroes;
   if (pi.pract && !inserts && command.opcode != Opcode::read) return status::invalid_field.with_dnr();
   if (command.opcode == Opcode::write_zeroes && pi.checks != PiChecks::none()) {
     return status::invalid_field.with_dnr();
+  }
+  // The address that a type 1 tag is made of is only known to the device, so it must remap; type 3 has no
+  // address in its tag. Zoned Namespace Command Set Specification 1.1, section 3.4.1.
+  const bool remaps = (command.cdw12 & Command::cdw12_bits::pi_remap) != 0;
+  if (appends && format.type() == (remaps ? PiType::type_3 : PiType::type_1)) {
+    return status::invalid_protection_information.with_dnr();
   }
   // With PRACT a write ignores the checks. Type 1 ties the initial reference tag to the address; for type 3
   // a reference check is invalid.
@@ -107,83 +81,55 @@ Status EmulatedNamespace::check_fields(const Command& command, const PiControl& 
   return checks_ref_tag && wrong_ref_tag ? status::invalid_protection_information.with_dnr() : status::success;
 }
 
-Status EmulatedNamespace::check_pi(const Stage& stage, std::uint64_t slba, const PiTags& tags,
-                                   const PiChecks& checks) const {
-  if (!medium_->format().has_pi()) return status::success;
-  Status result = status::success;
-  const auto first = [&](const PiMismatch& mismatch) {
-    result = status_of(mismatch.tag);
-    return false;
-  };
-  nvpi::verify(stored_format(medium_->format()), {.tags = tags, .checks = checks, .first_lba = slba},
-               blocks_of(stage), first);
-  return result;
-}
-
-// From the host's memory, each byte once.
-void EmulatedNamespace::fetch(const Command& command, Stage& stage) {
-  const PiFormat& format = medium_->format();
-  if (options_.on_transfer) options_.on_transfer(command);
-  stage.data.resize(command.block_count() * std::size_t{format.data_size()});
-  stage.metadata.resize(command.block_count() * std::size_t{format.metadata_size()});
-  stage.states.assign(command.block_count(), BlockState::written);
-  for_each_block(command, format, [&](std::size_t i, std::byte* data, std::byte* metadata) {
-    copy_once(&stage.data[i * format.data_size()], data, format.data_size());
-    if (metadata != nullptr) {
-      copy_once(&stage.metadata[i * format.metadata_size()], metadata, format.metadata_size());
-    }
-  });
-}
-
-void EmulatedNamespace::deliver(const Command& command, const Stage& stage) {
-  const PiFormat& format = medium_->format();
-  if (options_.on_transfer) options_.on_transfer(command);
-  for_each_block(command, format, [&](std::size_t i, std::byte* data, std::byte* metadata) {
-    copy_once(data, &stage.data[i * format.data_size()], format.data_size());
-    if (metadata != nullptr) {
-      copy_once(metadata, &stage.metadata[i * format.metadata_size()], format.metadata_size());
-    }
-  });
-}
-
-Status EmulatedNamespace::load(std::uint64_t slba, std::uint64_t count, Stage& stage) {
-  const PiFormat& format = medium_->format();
-  stage.data.resize(count * format.data_size());
-  stage.metadata.resize(count * format.metadata_size());
-  stage.states.resize(count);
-  const bool readable = medium_->read_data(slba, stage.data) == 0 &&
-                        medium_->read_metadata(slba, stage.metadata) == 0 &&
-                        medium_->read_states(slba, stage.states) == 0;
-  if (!readable) return status::unrecovered_read_error;
-  // Section 3.2.3.2.1: an unwritten block reads as zeros with PI of all ones, which checks nothing.
-  for (std::size_t i = 0; i < count; ++i) {
-    if (stage.states[i] == BlockState::uncorrectable) return status::unrecovered_read_error;
-    if (stage.states[i] != BlockState::unwritten) continue;
-    std::memset(&stage.data[i * format.data_size()], 0, format.data_size());
-    if (format.metadata_size() == 0) continue;
-    std::byte* const metadata = &stage.metadata[i * format.metadata_size()];
-    std::memset(metadata, 0, format.metadata_size());
-    if (format.has_pi()) std::memset(metadata + format.pi_offset(), 0xFF, format.pi_size());
+// Of commands that change blocks. The ranges of a copy and of Dataset Management are not known yet.
+Status EmulatedNamespace::check_writable(const Command& command) const {
+  switch (command.opcode) {
+    case Opcode::dataset_management:
+    case Opcode::copy:
+      return options_.write_protected ? status::namespace_write_protected.with_dnr() : status::success;
+    case Opcode::zone_append:
+      if (!zones_) return status::invalid_opcode.with_dnr();
+      break;
+    case Opcode::write:
+    case Opcode::write_zeroes:
+    case Opcode::write_uncorrectable:
+      break;
+    default:
+      return status::success;
   }
-  return status::success;
-}
-
-Status EmulatedNamespace::store(std::uint64_t slba, const Stage& stage) {
-  const bool stored = medium_->write_data(slba, stage.data) == 0 &&
-                      medium_->write_metadata(slba, stage.metadata) == 0 &&
-                      medium_->write_states(slba, stage.states) == 0;
-  return stored ? status::success : status::write_fault;
+  if (options_.write_protected) return status::namespace_write_protected.with_dnr();
+  if (!zones_) return status::success;
+  if (command.opcode != Opcode::zone_append) return zones_.check_write(command.slba(), command.block_count());
+  if (command.slba() != zones_.start_of(command.slba())) return status::invalid_field.with_dnr();
+  return zones_.check_write(zones_.write_pointer(command.slba()), command.block_count());
 }
 
 Status EmulatedNamespace::write(const Command& command, const PiControl& pi) {
-  const PiFormat& format = medium_->format();
   fetch(command, stage_);
-  if (format.has_pi() && pi.pract) {
-    generate(stored_format(format), pi.tags, blocks_of(stage_));
+  if (pi.pract) {
+    make_pi(stage_, pi.tags);
   } else if (const Status wrong = check_pi(stage_, command.slba(), pi.tags, pi.checks); !wrong.ok()) {
     return wrong;
   }
   return store(command.slba(), stage_);
+}
+
+// The host's tags are checked as they are, counted from the initial reference tag, and stored as if that had
+// been the tag of the zone's first block.
+EmulatedNamespace::Outcome EmulatedNamespace::zone_append(const Command& command, const PiControl& pi) {
+  const PiFormat& format = medium_->format();
+  const std::uint64_t lba = zones_.write_pointer(command.slba());
+  const bool remaps = format.has_pi() && (command.cdw12 & Command::cdw12_bits::pi_remap) != 0;
+  PiTags tags = pi.tags;
+  if (remaps) tags.initial_ref_tag = format.ref_tag_at(tags.initial_ref_tag, lba - command.slba());
+  fetch(command, stage_);
+  if (pi.pract) {
+    make_pi(stage_, tags);
+  } else {
+    if (const Status wrong = check_pi(stage_, lba, pi.tags, pi.checks); !wrong.ok()) return {wrong};
+    if (remaps) remap_pi(stage_, tags.initial_ref_tag);
+  }
+  return {store(lba, stage_), lba};
 }
 
 Status EmulatedNamespace::read(const Command& command, const PiControl& pi) {
@@ -213,19 +159,24 @@ Status EmulatedNamespace::compare(const Command& command, const PiControl& pi) {
   return stage_.metadata == media_.metadata ? status::success : status::compare_failure;
 }
 
+// DEAC deallocates only if such blocks read as zeros.
 Status EmulatedNamespace::write_zeroes(const Command& command, const PiControl& pi) {
-  const PiFormat& format = medium_->format();
-  const bool deallocates = (command.cdw12 & Command::cdw12_bits::deallocate) != 0;
-  stage_.data.assign(command.block_count() * std::size_t{format.data_size()}, std::byte{0});
-  stage_.metadata.assign(command.block_count() * std::size_t{format.metadata_size()}, std::byte{0});
-  stage_.states.assign(command.block_count(), deallocates ? BlockState::unwritten : BlockState::written);
-  if (format.has_pi() && pi.pract) generate(stored_format(format), pi.tags, blocks_of(stage_));
+  const bool deallocates = (command.cdw12 & Command::cdw12_bits::deallocate) != 0 &&
+                           (options_.dlfeat & 0b1111) == 0b1001;
+  stage_.resize(medium_->format(), command.block_count());
+  std::fill(stage_.data.begin(), stage_.data.end(), std::byte{0});
+  std::fill(stage_.metadata.begin(), stage_.metadata.end(), std::byte{0});
+  std::fill(stage_.states.begin(), stage_.states.end(),
+            deallocates ? BlockState::unwritten : BlockState::written);
+  if (pi.pract) make_pi(stage_, pi.tags);
   return store(command.slba(), stage_);
 }
 
 Status EmulatedNamespace::write_uncorrectable(const Command& command) {
   const std::vector<BlockState> states(command.block_count(), BlockState::uncorrectable);
-  return medium_->write_states(command.slba(), states) == 0 ? status::success : status::write_fault;
+  if (medium_->write_states(command.slba(), states) != 0) return status::write_fault;
+  if (zones_) zones_.advance(command.slba(), command.block_count());
+  return status::success;
 }
 
 Status EmulatedNamespace::deallocate(const Command& command) {
@@ -244,6 +195,20 @@ Status EmulatedNamespace::deallocate(const Command& command) {
   return status::success;
 }
 
+// What concerns all ranges together.
+Status EmulatedNamespace::check_copy(const CopyRequest& request) const {
+  std::uint64_t total = 0;
+  bool fits = request.ranges.size() <= options_.msrc + 1u;
+  for (const CopyRange& range : request.ranges) {
+    total += range.block_count;
+    fits &= range.block_count <= options_.mssrl;
+  }
+  if (!fits || total > options_.mcl) return command_size_limit_exceeded.with_dnr();
+  if (!zones_) return status::success;
+  if (const Status wrong = check_range(request.destination, total); !wrong.ok()) return wrong;
+  return zones_.check_write(request.destination, total);
+}
+
 EmulatedNamespace::Outcome EmulatedNamespace::copy(const Command& command) {
   const PiFormat& format = medium_->format();
   std::vector<CopyRange> ranges;
@@ -253,6 +218,7 @@ EmulatedNamespace::Outcome EmulatedNamespace::copy(const Command& command) {
     return {status::invalid_namespace_or_format.with_dnr()};
   }
   if (format.has_pi() && request.read_pract != request.write.pract) return {status::invalid_field.with_dnr()};
+  if (const Status refused = check_copy(request); !refused.ok()) return {refused};
 
   std::uint64_t copied = 0;
   for (std::size_t i = 0; i < ranges.size(); ++i) {
@@ -274,8 +240,8 @@ Status EmulatedNamespace::copy_range(const CopyRange& range, const CopyRequest& 
   if (!wrong.ok()) return wrong;
   PiTags tags = request.write.tags;
   tags.initial_ref_tag = format.ref_tag_at(tags.initial_ref_tag, copied);
-  if (format.has_pi() && request.write.pract) {
-    generate(stored_format(format), tags, blocks_of(media_));
+  if (request.write.pract) {
+    make_pi(media_, tags);
   } else if (const Status refused = check_pi(media_, destination, tags, request.write.checks); !refused.ok()) {
     return refused;
   }

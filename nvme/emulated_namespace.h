@@ -1,11 +1,13 @@
-// A namespace of the NVM command set, in process. NVM Command Set Specification 1.0, sections 3.2 and 5.2.
+// A namespace of the NVM command set, in process. NVM Command Set Specification 1.0, sections 3.2 and 5.2;
+// with zones, Zoned Namespace Command Set Specification 1.1.
 //
 // It carries out commands as a controller does: it fetches the host's memory once, checks the protection
 // information as PRACT, PRCHK, masks and escape tags say, and stores blocks with their metadata on a
 // medium. Commands are carried out by reap(), in the order in which they were submitted: between submit()
 // and reap() the host's memory may change, as it may before a real device fetches it.
 //
-// Not emulated: SGLs and PRPs. The memory of a command must be as long as the command says.
+// Not emulated: SGLs and PRPs. The memory of a command must be as long as the command says. Of zoned
+// namespaces there are no Identify structures and no zone management commands: zones() stands for them.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +17,12 @@
 #include <string_view>
 #include <vector>
 
+#include "nvme/emulated_completions.h"
+#include "nvme/faults.h"
 #include "nvme/medium.h"
 #include "nvme/ranges.h"
 #include "nvme/transport.h"
+#include "nvme/zones.h"
 
 namespace nvpi {
 
@@ -29,18 +34,34 @@ class EmulatedNamespace final : public Transport {
     std::string file;             // empty: in memory
     std::uint8_t mdts = 7;        // 512 KiB; 0 for no limit
     std::uint32_t capacity = 1024;  // commands in flight
+    // How unwritten and deallocated blocks read (NVM Command Set Specification 1.0, figure 97): bits 2:0
+    // are 1 for zeros and 2 for ones, bit 3 lets Write Zeroes deallocate, bit 4 makes their guard fit.
+    std::uint8_t dlfeat = 0b0'1001;
+    bool dulbe = false;  // they do not read at all; DULBE of the Error Recovery feature
+    bool write_protected = false;
+    // Copy: blocks of a range, blocks of a command, ranges of a command less one.
+    std::uint16_t mssrl = 0xFFFF;
+    std::uint32_t mcl = 0xFFFF'FFFF;
+    std::uint8_t msrc = 0xFF;
+    std::uint64_t zone_size = 0;      // blocks; 0: no zones
+    std::uint64_t zone_capacity = 0;  // blocks; 0: all of the zone
+    ServiceTime service;
+    Faults faults;
     // Called when the "device" is about to fetch or fill the host's memory: what a test needs to rewrite
     // a buffer in flight, at exactly that moment.
     std::function<void(const Command&)> on_transfer;
   };
 
-  // Reads the part of a device name behind "emu:": key=value pairs with commas between them. Keys: file,
-  // size (bytes of data), ds, ms, mset, pi, pil, pif, sts, lbstm, mdts. An existing file brings its own
-  // format.
+  // Reads the part of a device name behind "emu:": key=value pairs with commas between them. Keys:
+  //   file, size (bytes of data), ds, ms, mset, pi, pil, pif, sts, lbstm   an existing file brings its own
+  //   mdts, dlfeat, dulbe, mssrl, mcl, msrc, wp (write protected), zone_size, zone_capacity  as above
+  //   read_us, write_us, read_mbs, write_mbs                               see ServiceTime
+  //   fault, seed                                                          see faults.h
   static Result<Options> parse(std::string_view text);
   static Result<std::unique_ptr<EmulatedNamespace>> create(const Options& options);
 
   Medium& medium() { return *medium_; }  // for damage from outside
+  Zones& zones() { return zones_; }
 
   std::uint32_t nsid() const override { return 1; }
   Result<IdentifyPage> identify(Cns cns) override;
@@ -55,15 +76,17 @@ class EmulatedNamespace final : public Transport {
 
  private:
   EmulatedNamespace(Options options, std::unique_ptr<Medium> medium);
-  // Blocks on their way, data and metadata apart whatever the namespace transfers.
-  struct Stage {
-    std::vector<std::byte> data, metadata;
-    std::vector<BlockState> states;
+  struct Pending {
+    Command command;
+    std::uint64_t user_data;
+    EmulatedCompletions::Time arrival;
   };
   struct Outcome {
     Status status;
     std::uint64_t dwords = 0;
   };
+
+  void carry_out(const Pending& pending);
 
   // emulated_commands.cc
   Outcome execute(const Command& command);
@@ -73,29 +96,37 @@ class EmulatedNamespace final : public Transport {
   Status verify(const Command& command, const PiControl& pi);
   Status write_zeroes(const Command& command, const PiControl& pi);
   Status write_uncorrectable(const Command& command);
+  Outcome zone_append(const Command& command, const PiControl& pi);
   Status deallocate(const Command& command);
   Outcome copy(const Command& command);
   Status copy_range(const CopyRange& range, const CopyRequest& request, std::uint64_t copied);
 
+  Status check_copy(const CopyRequest& request) const;
   Status check_range(std::uint64_t slba, std::uint64_t count) const;
-  Status check_fields(const Command& command, const PiControl& pi) const;
-  Status check_pi(const Stage& stage, std::uint64_t slba, const PiTags& tags, const PiChecks& checks) const;
-  void fetch(const Command& command, Stage& stage);
-  void deliver(const Command& command, const Stage& stage);
-  Status load(std::uint64_t slba, std::uint64_t count, Stage& stage);
-  Status store(std::uint64_t slba, const Stage& stage);
+  Status check_lengths(const Command& command) const;
+  Status check_pi_fields(const Command& command, const PiControl& pi) const;
+  Status check_writable(const Command& command) const;
 
-  struct Pending {
-    Command command;
-    std::uint64_t user_data;
-  };
+  // emulated_blocks.cc
+  void fetch(const Command& command, StagedBlocks& stage);
+  void deliver(const Command& command, const StagedBlocks& stage);
+  Status load(std::uint64_t slba, std::uint64_t count, StagedBlocks& stage);
+  Status store(std::uint64_t slba, StagedBlocks& stage);
+  void make_unwritten(StagedBlocks& stage, std::size_t block) const;
+  void make_pi(StagedBlocks& stage, const PiTags& tags) const;
+  void remap_pi(StagedBlocks& stage, std::uint64_t initial_ref_tag) const;
+  Status check_pi(const StagedBlocks& stage, std::uint64_t slba, const PiTags& tags,
+                  const PiChecks& checks) const;
 
   Options options_;
   std::unique_ptr<Medium> medium_;
+  FaultInjector faults_;
+  Zones zones_;
+  EmulatedCompletions completions_;
   std::vector<Pending> pending_;  // a ring of capacity() entries
   std::uint64_t head_ = 0, tail_ = 0;
   std::vector<iovec> registered_;
-  Stage stage_, media_;  // kept between commands: they only grow
+  StagedBlocks stage_, media_;  // kept between commands: they only grow
 };
 
 }  // namespace nvpi

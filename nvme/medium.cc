@@ -12,11 +12,14 @@
 #include <cstring>
 #include <utility>
 
+#include "nvme/image_file.h"
+#include "nvme/journal.h"
+
 namespace nvpi {
 namespace {
 
 constexpr std::uint64_t header_size = 4096;
-constexpr std::array<char, 8> magic = {'N', 'V', 'P', 'I', 'E', 'M', 'U', '1'};
+constexpr std::array<char, 8> magic = {'N', 'V', 'P', 'I', 'E', 'M', 'U', '2'};
 
 // The start of the file; the rest of the header is zero. In the byte order of the machine: an image is
 // not made to travel.
@@ -51,37 +54,9 @@ tl::unexpected<Error> bad_medium(const std::string& path, std::string_view rule,
   return fail({.code = Errc::bad_medium, .os_errno = os_errno, .rule = rule, .detail = path});
 }
 
-class FileDescriptor {
- public:
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  FileDescriptor& operator=(FileDescriptor&&) = delete;
-  ~FileDescriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
-// pread and pwrite may transfer less than asked for; `transfer(done)` is one call of them.
-template <typename Transfer>
-int transfer_all(std::size_t size, Transfer transfer) {
-  for (std::size_t done = 0; done < size;) {
-    const ssize_t n = transfer(done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return n < 0 ? errno : EIO;
-    done += static_cast<std::size_t>(n);
-  }
-  return 0;
-}
-
-Result<Medium::Description> read_description(int fd, const std::string& path) {
+Result<Medium::Description> read_description(const ImageFile& file, const std::string& path) {
   Header header{};
-  const int error = transfer_all(sizeof header, [&](std::size_t done) {
-    return pread(fd, reinterpret_cast<char*>(&header) + done, sizeof header - done, static_cast<off_t>(done));
-  });
+  const int error = file.read(0, std::as_writable_bytes(std::span(&header, 1)));
   if (error != 0 || header.magic != magic) {
     return bad_medium(path, "is no image of an emulated namespace");
   }
@@ -139,35 +114,46 @@ class MemoryMedium final : public Medium {
 
 class FileMedium final : public Medium {
  public:
-  FileMedium(const PiFormat& format, std::uint64_t block_count, FileDescriptor fd)
-      : Medium(format, block_count, header_size), fd_(std::move(fd)) {}
+  FileMedium(const PiFormat& format, std::uint64_t block_count, ImageFile file)
+      : Medium(format, block_count, header_size),
+        file_(std::move(file)),
+        journal_(file_, (size() + header_size - 1) / header_size * header_size) {}
 
   int make() {
     const Header header = make_header(format(), block_count());
-    if (ftruncate(fd_.get(), static_cast<off_t>(size())) != 0) return errno;
-    return write_at(0, std::as_bytes(std::span(&header, 1)));
+    if (ftruncate(file_.fd(), static_cast<off_t>(size())) != 0) return errno;
+    return file_.write(0, std::as_bytes(std::span(&header, 1)));
   }
-  int check_size() const {
-    struct stat st{};
-    if (fstat(fd_.get(), &st) != 0) return errno;
-    return static_cast<std::uint64_t>(st.st_size) < size() ? ENODATA : 0;
+  // Completes what a process that was killed had begun.
+  int recover() {
+    std::uint64_t file_size = 0;
+    if (const int error = file_.size(file_size)) return error;
+    if (file_size < size()) return ENODATA;
+    Journal::Redo redo;
+    if (const int error = journal_.find(format(), block_count(), redo)) return error;
+    if (redo.blocks.count() == 0) return 0;
+    if (const int error = Medium::write(redo.lba, redo.blocks.view(format(), 0, redo.blocks.count()))) {
+      return error;
+    }
+    return journal_.forget();
   }
-  int flush() override { return fdatasync(fd_.get()) == 0 ? 0 : errno; }
+  int write(std::uint64_t lba, const BlocksView& source) override {
+    if (source.states.empty()) return 0;
+    if (const int error = journal_.record(lba, source)) return error;
+    if (const int error = Medium::write(lba, source)) return error;
+    return journal_.forget();
+  }
+  int flush() override { return fdatasync(file_.fd()) == 0 ? 0 : errno; }
 
  private:
   int read_at(std::uint64_t offset, std::span<std::byte> target) override {
-    return transfer_all(target.size(), [&](std::size_t done) {
-      return pread(fd_.get(), target.data() + done, target.size() - done,
-                   static_cast<off_t>(offset + done));
-    });
+    return file_.read(offset, target);
   }
   int write_at(std::uint64_t offset, std::span<const std::byte> source) override {
-    return transfer_all(source.size(), [&](std::size_t done) {
-      return pwrite(fd_.get(), source.data() + done, source.size() - done,
-                    static_cast<off_t>(offset + done));
-    });
+    return file_.write(offset, source);
   }
-  FileDescriptor fd_;
+  ImageFile file_;
+  Journal journal_;
 };
 
 }  // namespace
@@ -189,19 +175,19 @@ Result<std::unique_ptr<Medium>> Medium::in_memory(const PiFormat& format, std::u
 Result<std::unique_ptr<Medium>> Medium::in_file(const std::string& path, const PiFormat& format,
                                                 std::uint64_t block_count) {
   if (!fits(format, block_count)) return bad_size();
-  FileDescriptor fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-  if (fd.get() < 0) return fail({.code = Errc::open_failed, .os_errno = errno, .detail = path});
+  ImageFile file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (file.fd() < 0) return fail({.code = Errc::open_failed, .os_errno = errno, .detail = path});
   // Two drivers on one image would each be right and the image wrong.
-  if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+  if (flock(file.fd(), LOCK_EX | LOCK_NB) != 0) {
     return bad_medium(path, "is in use by another process", errno);
   }
   struct stat st{};
-  if (fstat(fd.get(), &st) != 0) return fail({.code = Errc::open_failed, .os_errno = errno, .detail = path});
+  if (fstat(file.fd(), &st) != 0) return fail({.code = Errc::open_failed, .os_errno = errno, .detail = path});
   if (!S_ISREG(st.st_mode)) return bad_medium(path, "is not a regular file");
 
   const bool is_new = st.st_size == 0;
   if (!is_new) {
-    const auto found = read_description(fd.get(), path);
+    const auto found = read_description(file, path);
     if (!found) return fail(found.error());
     const Header wanted = make_header(format, block_count);
     const Header stored = make_header(found->format, found->block_count);
@@ -209,17 +195,31 @@ Result<std::unique_ptr<Medium>> Medium::in_file(const std::string& path, const P
       return bad_medium(path, "was made with another format or size; leave them out to use the image's");
     }
   }
-  auto medium = std::make_unique<FileMedium>(format, block_count, std::move(fd));
-  if (const int error = is_new ? medium->make() : medium->check_size(); error != 0) {
-    return bad_medium(path, is_new ? "cannot be made" : "is shorter than its header says", error);
+  auto medium = std::make_unique<FileMedium>(format, block_count, std::move(file));
+  if (const int error = is_new ? medium->make() : medium->recover(); error != 0) {
+    if (is_new) return bad_medium(path, "cannot be made", error);
+    const bool is_short = error == ENODATA;
+    return bad_medium(path, is_short ? "is shorter than its header says" : "cannot be recovered", error);
   }
   return medium;
 }
 
 Result<Medium::Description> Medium::describe(const std::string& path) {
-  const FileDescriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (fd.get() < 0) return fail({.code = Errc::open_failed, .os_errno = errno, .detail = path});
-  return read_description(fd.get(), path);
+  const ImageFile file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.fd() < 0) return fail({.code = Errc::open_failed, .os_errno = errno, .detail = path});
+  return read_description(file, path);
+}
+
+int Medium::read(std::uint64_t lba, StagedBlocks& target) {
+  if (const int error = read_data(lba, target.data)) return error;
+  if (const int error = read_metadata(lba, target.metadata)) return error;
+  return read_states(lba, target.states);
+}
+
+int Medium::write(std::uint64_t lba, const BlocksView& source) {
+  if (const int error = write_data(lba, source.data)) return error;
+  if (const int error = write_metadata(lba, source.metadata)) return error;
+  return write_states(lba, source.states);
 }
 
 int Medium::read_data(std::uint64_t lba, std::span<std::byte> target) {

@@ -3,7 +3,9 @@
 // Blocks are kept apart from their metadata and from their state, so that a test can damage exactly one of
 // them from outside:
 //   file header (4096 bytes, files only) | data, block after block | metadata, block after block | states
-// Unwritten parts are holes. A file records its format; opening it with another one is refused.
+// and in a file, from the next multiple of 4096 on, a journal (journal.h): write() changes all of its blocks
+// or none of them, also if the process is killed. A crash of the machine may undo what was not flushed, and
+// tear blocks. Unwritten parts are holes. A file records its format; opening it with another one is refused.
 //
 // Not thread safe. Every access that the system refuses (full disk, I/O error) is an errno value.
 #pragma once
@@ -12,6 +14,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "nvme/error.h"
 #include "pi/format.h"
@@ -20,6 +23,28 @@ namespace nvpi {
 
 // `unwritten` is also what a deallocated block is.
 enum class BlockState : std::uint8_t { unwritten = 0, written = 1, uncorrectable = 2 };
+
+// A run of blocks, data and metadata apart whatever the namespace transfers.
+struct BlocksView {
+  std::span<const std::byte> data, metadata;
+  std::span<const BlockState> states;
+};
+struct StagedBlocks {
+  std::vector<std::byte> data, metadata;
+  std::vector<BlockState> states;
+
+  std::size_t count() const { return states.size(); }
+  void resize(const PiFormat& format, std::size_t count) {
+    data.resize(count * format.data_size());
+    metadata.resize(count * format.metadata_size());
+    states.resize(count);
+  }
+  BlocksView view(const PiFormat& format, std::size_t first, std::size_t count) const {
+    return {std::span(data).subspan(first * format.data_size(), count * format.data_size()),
+            std::span(metadata).subspan(first * format.metadata_size(), count * format.metadata_size()),
+            std::span(states).subspan(first, count)};
+  }
+};
 
 class Medium {
  public:
@@ -39,8 +64,12 @@ class Medium {
   const PiFormat& format() const { return format_; }
   std::uint64_t block_count() const { return block_count_; }
 
-  // Whole blocks; sizes are multiples of the block's data or metadata size, or of one byte for states.
-  // Return 0 or an errno value.
+  // Blocks with all that belongs to them: as many as `target` has room for. Return 0 or an errno value.
+  int read(std::uint64_t lba, StagedBlocks& target);
+  virtual int write(std::uint64_t lba, const BlocksView& source);
+
+  // One part of whole blocks; sizes are multiples of the block's data or metadata size, or of one byte for
+  // states.
   int read_data(std::uint64_t lba, std::span<std::byte> target);
   int read_metadata(std::uint64_t lba, std::span<std::byte> target);
   int read_states(std::uint64_t lba, std::span<BlockState> target);

@@ -1,97 +1,17 @@
-// The driver on a namespace, whatever it is: the same tests run on real kernels and QEMU's NVMe devices, and
-// on emulated namespaces. Data is never all zero and damage is never done at LBA 0: there QEMU does not
-// check the guard.
+// The driver on a namespace, whatever it is: the same tests run on real kernels and QEMU's NVMe
+// devices, and on emulated namespaces. Data is never all zero and damage is never done at LBA 0:
+// there QEMU does not check the guard.
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
-#include <optional>
-#include <random>
-#include <thread>
-#include <vector>
+#include <tuple>
+#include <utility>
 
-#include "target.h"
+#include "blocks.h"
 
 namespace nvpi::test {
 namespace {
-
-using Bytes = std::vector<std::byte>;
-
-Bytes random_bytes(std::size_t size, std::uint32_t seed) {
-  std::mt19937 random(seed);
-  Bytes bytes(size);
-  for (std::byte& b : bytes) b = static_cast<std::byte>(random());
-  return bytes;
-}
-
-// Runs a test on every namespace of the table that fits.
-template <typename Fits, typename Test>
-void on_every_target(Fits fits, Test test) {
-  for (const FormatRow& row : format_table()) {
-    if (!fits(row.fields)) continue;
-    CAPTURE(name_of(row));
-    Target target(row);
-    test(target);
-  }
-}
-
-bool has_pi(const PiFormat::Fields& fields) { return fields.type != PiType::none; }
-bool any(const PiFormat::Fields&) { return true; }
-
-Io write_of(std::uint64_t slba, Bytes& data, const PiFormat& format) {
-  return {.opcode = Opcode::write,
-          .slba = slba,
-          .block_count = data.size() / format.data_size(),
-          .memory = {UserMemory(data), {}},
-          .app_tag = 0x1234};
-}
-
-Io read_of(std::uint64_t slba, Bytes& data, const PiFormat& format) {
-  Io io = write_of(slba, data, format);
-  io.opcode = Opcode::read;
-  return io;
-}
-
-std::uint16_t code_of(const Result<VerifyCounts>& result) {
-  REQUIRE_FALSE(result);
-  REQUIRE(result.error().code == Errc::status);
-  return result.error().status.code();
-}
-
-// One block with its metadata as the medium has it.
-struct RawBlock {
-  Bytes data, metadata;
-};
-
-Io raw(Opcode opcode, std::uint64_t lba, RawBlock& block) {
-  return {.opcode = opcode,
-          .slba = lba,
-          .block_count = 1,
-          .memory = {UserMemory(block.data), UserMemory(block.metadata)},
-          .pi = PiOwner::caller,
-          .device_checks = PiChecks::none(),
-          .app_tag = 0x1234};
-}
-
-RawBlock read_raw(Target& target, std::uint64_t lba) {
-  RawBlock block{Bytes(target.format().data_size()), Bytes(target.format().metadata_size())};
-  REQUIRE(target.ns().transfer(raw(Opcode::read, lba, block)));
-  return block;
-}
-
-// Damages the medium and waits until a read sees it.
-void flip_and_wait(Target& target, Target::Area area, std::uint64_t lba, std::uint32_t offset) {
-  const RawBlock before = read_raw(target, lba);
-  target.flip(area, lba, offset, 0x10);
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  for (;;) {
-    const RawBlock now = read_raw(target, lba);
-    if (now.data != before.data || now.metadata != before.metadata) return;
-    REQUIRE(std::chrono::steady_clock::now() < deadline);
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
-}
 
 TEST_CASE("the geometry is what Identify says, whatever the node is called") {
   on_every_target(any, [](Target& target) {
@@ -136,12 +56,13 @@ TEST_CASE("what is written with all checks on reads back verified, at any size a
   });
 }
 
-TEST_CASE("the device inserts what the driver verifies, and checks and strips what the driver made") {
+TEST_CASE(
+    "the device inserts what the driver verifies, and checks and strips what the driver made") {
   on_every_target(has_pi, [](Target& target) {
     Bytes data = random_bytes(std::size_t{8} * target.format().data_size(), 5);
     Bytes copy(data.size());
-    for (const auto& [writer, reader] : {std::pair{PiOwner::device, PiOwner::host},
-                                         std::pair{PiOwner::host, PiOwner::device}}) {
+    for (const auto& [writer, reader] :
+         {std::pair{PiOwner::device, PiOwner::host}, std::pair{PiOwner::host, PiOwner::device}}) {
       Io io = write_of(40, data, target.format());
       io.pi = writer;
       CHECK(target.ns().transfer(io));
@@ -172,7 +93,8 @@ TEST_CASE("the device refuses to write a block with one tag wrong, each by its o
       RawBlock block = read_raw(target, 50);
       block.metadata[format.pi_offset() + byte] ^= std::byte{1};
       Io io = raw(Opcode::write, 51, block);
-      // The tuple carries the reference tag of LBA 50; what the device expects at LBA 51 is that plus 1.
+      // The tuple carries the reference tag of LBA 50; what the device expects at LBA 51 is that
+      // plus 1.
       if (checks.ref_tag) block.metadata[format.pi_offset() + byte] = std::byte{77};
       io.device_checks = checks;
       CHECK(code_of(target.ns().transfer(io)) == status);
@@ -198,7 +120,8 @@ TEST_CASE("the device refuses a read whose expected tags differ, each by its own
   });
 }
 
-TEST_CASE("type 1 with an initial reference tag that is not the address: 181h, and refused here before") {
+TEST_CASE(
+    "type 1 with an initial reference tag that is not the address: 181h, and refused here before") {
   const auto type_1 = [](const PiFormat::Fields& fields) { return fields.type == PiType::type_1; };
   on_every_target(type_1, [](Target& target) {
     const PiFormat& format = target.format();
@@ -212,7 +135,8 @@ TEST_CASE("type 1 with an initial reference tag that is not the address: 181h, a
     const TransferLength length = transfer_length(format, 1, false);
     Bytes memory(length.data), metadata(length.metadata);
     Command command = make_io(Opcode::read, target.ns().geometry().nsid, 60, 1);
-    set_pi(command, format, {.checks = {false, false, false, true}, .tags = {.initial_ref_tag = 61}});
+    set_pi(command, format,
+           {.checks = {false, false, false, true}, .tags = {.initial_ref_tag = 61}});
     command.data = memory.data();
     command.data_len = static_cast<std::uint32_t>(length.data);
     command.metadata = metadata.empty() ? nullptr : metadata.data();
@@ -224,7 +148,8 @@ TEST_CASE("type 1 with an initial reference tag that is not the address: 181h, a
   });
 }
 
-TEST_CASE("damage on the medium is told by the device, and found and named by the host without it") {
+TEST_CASE(
+    "damage on the medium is told by the device, and found and named by the host without it") {
   on_every_target(has_pi, [](Target& target) {
     const PiFormat& format = target.format();
     const unsigned pi = format.pi_offset();
@@ -269,7 +194,8 @@ TEST_CASE("damage on the medium is told by the device, and found and named by th
       // The neighbours are delivered, the bad block reads as zeros.
       const std::size_t ds = format.data_size();
       CHECK(std::equal(copy.begin(), copy.begin() + static_cast<long>(2 * ds), data.begin()));
-      CHECK(std::all_of(copy.begin() + static_cast<long>(2 * ds), copy.begin() + static_cast<long>(3 * ds),
+      CHECK(std::all_of(copy.begin() + static_cast<long>(2 * ds),
+                        copy.begin() + static_cast<long>(3 * ds),
                         [](std::byte b) { return b == std::byte{0}; }));
     }
   });
@@ -278,8 +204,8 @@ TEST_CASE("damage on the medium is told by the device, and found and named by th
 TEST_CASE("blocks that were never written count as unprotected, not as verified") {
   on_every_target(has_pi, [](Target& target) {
     Bytes copy(std::size_t{2} * target.format().data_size());
-    // Behind what the other tests write. Not at the end: QEMU takes for unwritten what is a hole in its
-    // image, and the last blocks share a page with the metadata.
+    // Behind what the other tests write. Not at the end: QEMU takes for unwritten what is a hole in
+    // its image, and the last blocks share a page with the metadata.
     const auto counts = target.ns().transfer(read_of(3500, copy, target.format()));
     REQUIRE(counts);
     CHECK(counts->verified == 0);

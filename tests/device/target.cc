@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "nvme/emulated_namespace.h"
@@ -19,15 +20,23 @@ namespace {
 constexpr std::uint64_t image_blocks = 4096;
 constexpr std::uint32_t transport_depth = 16;
 
-FormatRow row(std::uint32_t nsid, std::uint32_t ds, std::uint32_t ms, MetadataLayout layout, PiType type,
-              PiPosition position = PiPosition::last, GuardType guard = GuardType::guard_16b) {
-  return {nsid, {.data_size = ds, .metadata_size = ms, .layout = layout, .type = type,
-                 .position = position, .guard = guard}};
+FormatRow row(std::uint32_t nsid, std::uint32_t ds, std::uint32_t ms, MetadataLayout layout,
+              PiType type, PiPosition position = PiPosition::last,
+              GuardType guard = GuardType::guard_16b) {
+  return {nsid,
+          {.data_size = ds,
+           .metadata_size = ms,
+           .layout = layout,
+           .type = type,
+           .position = position,
+           .guard = guard}};
 }
 
 std::unique_ptr<Transport> open_emulated(const FormatRow& wanted, const std::string& image) {
-  auto ns = EmulatedNamespace::create(
-      {.format = wanted.fields, .block_count = image_blocks, .file = image, .capacity = transport_depth});
+  auto ns = EmulatedNamespace::create({.format = wanted.fields,
+                                       .block_count = image_blocks,
+                                       .file = image,
+                                       .capacity = transport_depth});
   REQUIRE(ns);
   return std::move(*ns);
 }
@@ -58,17 +67,28 @@ const std::vector<FormatRow>& format_table() {
       row(10, 4096, 0, separate, none),
       row(11, 512, 8, extended, type_1),
       row(12, 4096, 16, separate, type_1, last, GuardType::guard_64b),
+      row(13, 4096, 64, separate, type_1, last, GuardType::guard_64b),
   };
   return table;
 }
 
-bool in_guest() { return std::getenv("NVPI_VM") != nullptr; }
+bool in_guest() {
+  return std::getenv("NVPI_VM") != nullptr;
+}
+
+std::string qemu_version() {
+  std::ifstream file("/sys/class/nvme/nvme0/firmware_rev");
+  std::string version;
+  if (in_guest()) file >> version;
+  return version;
+}
 
 std::string name_of(const FormatRow& row) {
   const PiFormat::Fields& f = row.fields;
   return std::to_string(f.data_size) + "+" + std::to_string(f.metadata_size) +
          (f.layout == MetadataLayout::extended ? " extended" : " separate") + " type " +
-         std::to_string(static_cast<int>(f.type)) + (f.position == PiPosition::first ? " first" : " last") +
+         std::to_string(static_cast<int>(f.type)) +
+         (f.position == PiPosition::first ? " first" : " last") +
          (f.guard == GuardType::guard_64b ? " 64b" : " 16b");
 }
 
@@ -117,16 +137,19 @@ Completion Target::send(const Command& command) {
 
 void Target::flip(Area area, std::uint64_t lba, std::uint32_t offset, std::uint8_t bits) {
   if (in_guest()) {
-    // The host reads this from the serial line and changes the image; whoever flips waits to see it.
-    std::printf("\n@@FLIP %u %s %llu %u %02x\n", row_.nsid, area == Area::data ? "data" : "metadata",
-                static_cast<unsigned long long>(lba), offset, bits);
+    // The host reads this from the serial line and changes the image; whoever flips waits to see
+    // it.
+    std::printf("\n@@FLIP %u %s %llu %u %02x\n", row_.nsid,
+                area == Area::data ? "data" : "metadata", static_cast<unsigned long long>(lba),
+                offset, bits);
     std::fflush(stdout);
     return;
   }
   // The layout of nvme/medium.h: a header, all data, all metadata.
   const std::uint64_t metadata_at = 4096 + image_blocks * format().data_size();
-  const std::uint64_t at = offset + (area == Area::data ? 4096 + lba * format().data_size()
-                                                        : metadata_at + lba * format().metadata_size());
+  const std::uint64_t at =
+      offset + (area == Area::data ? 4096 + lba * format().data_size()
+                                   : metadata_at + lba * format().metadata_size());
   const int fd = open(image_.c_str(), O_RDWR);
   std::uint8_t byte = 0;
   REQUIRE(pread(fd, &byte, 1, static_cast<off_t>(at)) == 1);

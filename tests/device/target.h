@@ -1,5 +1,5 @@
-// The namespaces that the device tests run on: real ones in a guest under QEMU, where every namespace of the
-// table in tests/vm is there, or else emulated namespaces of the same formats.
+// The namespaces that the device tests run on: real ones in a guest under QEMU, where every
+// namespace of the table in tests/vm is there, or else emulated namespaces of the same formats.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,7 @@ struct FormatRow {
 const std::vector<FormatRow>& format_table();
 
 bool in_guest();
+std::string qemu_version();  // empty outside a guest
 std::string name_of(const FormatRow& row);
 
 class Target {

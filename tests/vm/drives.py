@@ -29,6 +29,7 @@ NAMESPACES = {
     10: Namespace(4096),
     11: Namespace(512, 8, 1, extended=True),
     12: Namespace(4096, 16, 1, guard64=True),
+    13: Namespace(4096, 64, 1, guard64=True),
 }
 
 

@@ -1,13 +1,13 @@
-// The commands of the tool. Each opens its device, does its work, reports, and returns the exit status.
+// The commands of the tool. Each opens its device, does its work, reports, and returns the exit status; its
+// options stand beside it.
 #pragma once
 
-#include "cli/exit_status.h"
-#include "cli/options.h"
+#include "cli/command_line.h"
 
 namespace nvpi::cli {
 
-ExitStatus run(const IoOptions& options);
-ExitStatus run(const IdNsOptions& options);
-ExitStatus run(const RaceOptions& options);
+void add_read_and_write(CommandLine& line);
+void add_id_ns(CommandLine& line);
+void add_race(CommandLine& line);
 
 }  // namespace nvpi::cli

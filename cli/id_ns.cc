@@ -73,18 +73,25 @@ void print_text(const CommonOptions& common, const Namespace& ns) {
   }
 }
 
-}  // namespace
-
-ExitStatus run(const IdNsOptions& options) {
-  const auto ns = Namespace::open(options.common.device);
-  if (!ns) return report(options.common, ns.error());
-  report_fallbacks(options.common, (*ns)->fallbacks());
-  if (options.common.output == OutputFormat::json) {
+ExitStatus run(const CommonOptions& common) {
+  const auto ns = Namespace::open(common.device);
+  if (!ns) return report(common, ns.error());
+  report_fallbacks(common, (*ns)->fallbacks());
+  if (common.output == OutputFormat::json) {
     print_json(json_of(**ns));
   } else {
-    print_text(options.common, **ns);
+    print_text(common, **ns);
   }
   return ExitStatus::ok;
+}
+
+}  // namespace
+
+void add_id_ns(CommandLine& line) {
+  const auto common = std::make_shared<CommonOptions>();
+  Command command = line.command("id-ns", "Namespaces", "show geometry and PI format of a namespace");
+  command.device(*common);
+  command.runs<CommonOptions>(common, run);
 }
 
 }  // namespace nvpi::cli

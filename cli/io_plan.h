@@ -6,7 +6,7 @@
 #include <tl/expected.hpp>
 
 #include "cli/files.h"
-#include "cli/options.h"
+#include "cli/io_options.h"
 #include "nvme/namespace.h"
 
 namespace nvpi::cli {

@@ -16,6 +16,14 @@
 namespace nvpi::cli {
 namespace {
 
+struct RaceOptions {
+  CommonOptions common;
+  std::uint64_t writes = 3000;  // in each mode
+  std::uint64_t depth = 16;
+  std::uint64_t seed = 0;
+  bool force = false;  // on a real device
+};
+
 struct Tally {
   std::uint64_t writes = 0;
   std::uint64_t guard_errors = 0;  // the device saw other bytes than the guard was made from
@@ -145,8 +153,6 @@ void print_line(const char* mode, const Tally& tally) {
              tally.other_errors, tally.damaged);
 }
 
-}  // namespace
-
 ExitStatus run(const RaceOptions& options) {
   const CommonOptions& common = options.common;
   if (!common.device.starts_with("emu:") && !options.force) {
@@ -184,6 +190,19 @@ ExitStatus run(const RaceOptions& options) {
   if (interrupted()) return report_system(common, "race stopped early", EINTR);
   if (bounce->guard_errors + bounce->damaged > 0) return ExitStatus::guard;
   return bounce->other_errors + zero_copy->other_errors > 0 ? ExitStatus::nvme_status : ExitStatus::ok;
+}
+
+}  // namespace
+
+void add_race(CommandLine& line) {
+  const auto race = std::make_shared<RaceOptions>();
+  Command command = line.command("race", "Tests", "rewrite buffers of writes in flight (destroys data)");
+  command.device(race->common)
+      .number<std::uint64_t>("--writes", race->writes, "writes in each mode (3000)", 1ull << 32, 1)
+      .number<std::uint64_t>("--depth", race->depth, "writes in flight (16)", 1024, 1)
+      .number<std::uint64_t>("--seed", race->seed, "of the rewriting thread (0)")
+      .flag("--force", race->force, "overwrite the first blocks of a real device");
+  command.runs<RaceOptions>(race, run);
 }
 
 }  // namespace nvpi::cli

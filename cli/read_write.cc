@@ -222,8 +222,6 @@ std::string find_clash(const IoOptions& options) {
   return {};
 }
 
-}  // namespace
-
 ExitStatus run(const IoOptions& options) {
   const bool writes = options.opcode == Opcode::write;
   if (!writes && options.data_file == "-") {
@@ -262,6 +260,20 @@ ExitStatus run(const IoOptions& options) {
   return transfer.run(data_in ? &*data_in : nullptr, metadata_in ? &*metadata_in : nullptr,
                       writes ? nullptr : &data_out,
                       writes || options.metadata_file.empty() ? nullptr : &metadata_out);
+}
+
+}  // namespace
+
+void add_read_and_write(CommandLine& line) {
+  const auto add = [&line](Opcode opcode, const char* name, const char* help) {
+    const auto io = std::make_shared<IoOptions>();
+    io->opcode = opcode;
+    Command command = line.command(name, "Blocks", help);
+    add_io_options(command, *io);
+    command.runs<IoOptions>(io, run);
+  };
+  add(Opcode::read, "read", "read blocks and verify their protection information");
+  add(Opcode::write, "write", "write blocks with protection information");
 }
 
 }  // namespace nvpi::cli

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/describe.h"
-#include "cli/options.h"
+#include "cli/command_line.h"
 
 namespace nvpi::cli {
 

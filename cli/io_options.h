@@ -1,23 +1,14 @@
-// The command line, parsed. Option names, letters and value syntax are nvme-cli's where it has them.
+// The options of the commands that move or name blocks.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <variant>
 
-#include "cli/exit_status.h"
+#include "cli/command_line.h"
 #include "nvme/io.h"
 
 namespace nvpi::cli {
-
-enum class OutputFormat : std::uint8_t { normal, json };
-
-struct CommonOptions {
-  std::string device;  // /dev/ngXnY or emu:...
-  OutputFormat output = OutputFormat::normal;
-  bool verbose = false;
-};
 
 struct IoOptions {
   CommonOptions common;
@@ -39,21 +30,6 @@ struct IoOptions {
   bool limited_retry = false;
 };
 
-struct IdNsOptions {
-  CommonOptions common;
-};
-
-struct RaceOptions {
-  CommonOptions common;
-  std::uint64_t writes = 3000;  // in each mode
-  std::uint64_t depth = 16;
-  std::uint64_t seed = 0;
-  bool force = false;  // on a real device
-};
-
-using Options = std::variant<IoOptions, IdNsOptions, RaceOptions>;
-
-// Parses, and prints help or a complaint itself; then there is only an exit status.
-std::variant<Options, ExitStatus> parse_command_line(int argc, const char* const* argv);
+void add_io_options(Command& command, IoOptions& io);
 
 }  // namespace nvpi::cli

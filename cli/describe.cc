@@ -214,6 +214,12 @@ std::string describe(const Fallback& fallback) {
     case Fallback::io_command_set_id:
       return "the device has no Identify page for its command set (CNS 05h); a 16b guard without storage "
              "tag is assumed";
+    case Fallback::single_issuer:
+      return "the kernel is older than 6.1; completions interrupt the thread (no DEFER_TASKRUN)";
+    case Fallback::io_poll:
+      return "no polled queues (see the module parameter nvme.poll_queues); completions come by interrupt";
+    case Fallback::sq_poll:
+      return "the kernel gives no thread for submissions (SQPOLL); each batch is a system call";
   }
   return {};
 }

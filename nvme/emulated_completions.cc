@@ -18,14 +18,13 @@ void wait_until(EmulatedCompletions::Time time) {
 
 }  // namespace
 
-EmulatedCompletions::EmulatedCompletions(const ServiceTime& service, std::uint32_t capacity)
+ServiceChannels::ServiceChannels(const ServiceTime& service)
     : is_timed_((service.read_us | service.write_us | service.read_mbs | service.write_mbs) != 0),
       read_{.latency = microseconds(service.read_us), .mbs = service.read_mbs},
-      write_{.latency = microseconds(service.write_us), .mbs = service.write_mbs} {
-  waiting_.reserve(capacity);
-}
+      write_{.latency = microseconds(service.write_us), .mbs = service.write_mbs} {}
 
-EmulatedCompletions::Time EmulatedCompletions::done_at(const Command& command, Time arrival) {
+EmulatedClock::time_point ServiceChannels::done_at(const Command& command,
+                                                   EmulatedClock::time_point arrival) {
   if (!is_timed_) return {};
   const bool reads = command.opcode == Opcode::read || command.opcode == Opcode::verify ||
                      command.opcode == Opcode::compare;
@@ -35,6 +34,8 @@ EmulatedCompletions::Time EmulatedCompletions::done_at(const Command& command, T
   channel.free_at = std::max(arrival + channel.latency, channel.free_at) + transfer;
   return channel.free_at;
 }
+
+EmulatedCompletions::EmulatedCompletions(std::uint32_t capacity) { waiting_.reserve(capacity); }
 
 void EmulatedCompletions::add(const Completion& completion, Time due) {
   const auto place = std::upper_bound(waiting_.begin(), waiting_.end(), due,

@@ -20,17 +20,35 @@ struct ServiceTime {
   std::uint64_t read_mbs = 0, write_mbs = 0;  // bandwidth, 10^6 bytes a second
 };
 
+using EmulatedClock = std::chrono::steady_clock;
+
+// The channels of a device. All queues share them.
+class ServiceChannels {
+ public:
+  explicit ServiceChannels(const ServiceTime& service);
+
+  // Or no command takes any time.
+  bool is_timed() const { return is_timed_; }
+  // When a command that came at `arrival` is done. Takes the time of its channel: once for each command.
+  EmulatedClock::time_point done_at(const Command& command, EmulatedClock::time_point arrival);
+
+ private:
+  struct Channel {
+    std::chrono::nanoseconds latency{0};
+    std::uint64_t mbs = 0;
+    EmulatedClock::time_point free_at{};
+  };
+  bool is_timed_;
+  Channel read_, write_;
+};
+
+// The completions of one queue.
 class EmulatedCompletions {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = EmulatedClock;
   using Time = Clock::time_point;
 
-  EmulatedCompletions(const ServiceTime& service, std::uint32_t capacity);
-
-  // The moment of a submission, as far as it matters.
-  Time arrival() const { return is_timed_ ? Clock::now() : Time{}; }
-  // When a command that came at `arrival` is done. Takes the time of its channel: once for each command.
-  Time done_at(const Command& command, Time arrival);
+  explicit EmulatedCompletions(std::uint32_t capacity);
 
   void add(const Completion& completion, Time due);
   // Before the completion at this place of those that wait.
@@ -44,17 +62,10 @@ class EmulatedCompletions {
   std::uint32_t take(std::span<Completion> target, std::chrono::milliseconds timeout);
 
  private:
-  struct Channel {
-    std::chrono::nanoseconds latency{0};
-    std::uint64_t mbs = 0;
-    Time free_at{};
-  };
   struct Waiting {
     Completion completion;
     Time due;
   };
-  bool is_timed_;
-  Channel read_, write_;
   std::vector<Waiting> waiting_;  // by `due`, then in the order in which they were added
   std::size_t lost_ = 0;
 };

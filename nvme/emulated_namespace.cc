@@ -43,19 +43,33 @@ Result<std::unique_ptr<EmulatedNamespace>> EmulatedNamespace::create(const Optio
   auto medium = options.file.empty() ? Medium::in_memory(*format, options.block_count)
                                      : Medium::in_file(options.file, *format, options.block_count);
   if (!medium) return fail(medium.error());
-  return std::unique_ptr<EmulatedNamespace>(new EmulatedNamespace(options, std::move(*medium)));
+  return std::unique_ptr<EmulatedNamespace>(
+      new EmulatedNamespace(std::make_shared<Shared>(options, std::move(*medium))));
 }
 
-EmulatedNamespace::EmulatedNamespace(Options options, std::unique_ptr<Medium> medium)
-    : options_(std::move(options)),
-      medium_(std::move(medium)),
-      faults_(options_.faults, medium_->format()),
-      zones_(options_.zone_size, options_.zone_capacity != 0 ? options_.zone_capacity : options_.zone_size,
-             medium_->block_count()),
-      completions_(options_.service, options_.capacity),
+EmulatedNamespace::Shared::Shared(const Options& given, std::unique_ptr<Medium> blocks)
+    : options(given),
+      medium(std::move(blocks)),
+      faults(options.faults, medium->format()),
+      zones(options.zone_size, options.zone_capacity != 0 ? options.zone_capacity : options.zone_size,
+            medium->block_count()),
+      channels(options.service) {}
+
+EmulatedNamespace::EmulatedNamespace(std::shared_ptr<Shared> shared)
+    : shared_(std::move(shared)),
+      options_(shared_->options),
+      medium_(shared_->medium.get()),
+      faults_(shared_->faults),
+      zones_(shared_->zones),
+      completions_(options_.capacity),
       pending_(options_.capacity) {}
 
+Result<std::unique_ptr<Transport>> EmulatedNamespace::another() {
+  return std::unique_ptr<Transport>(new EmulatedNamespace(shared_));
+}
+
 Result<IdentifyPage> EmulatedNamespace::identify(Cns cns) {
+  const std::lock_guard lock(shared_->mutex);
   if (faults_.device_is_gone()) return fail({.code = Errc::os, .os_errno = ENODEV});
   IdentifyNamespacePages pages = encode_namespace(medium_->format(), medium_->block_count());
   switch (cns) {
@@ -81,10 +95,15 @@ bool EmulatedNamespace::register_buffers(std::span<const iovec> buffers) {
 }
 
 Result<void> EmulatedNamespace::submit(const Command& command, std::uint64_t user_data) {
-  if (faults_.device_is_gone()) return fail({.code = Errc::os, .os_errno = ENODEV});
+  {
+    const std::lock_guard lock(shared_->mutex);
+    if (faults_.device_is_gone()) return fail({.code = Errc::os, .os_errno = ENODEV});
+  }
   const std::uint64_t in_flight = tail_ - head_ + completions_.in_flight();
   if (in_flight >= pending_.size()) return fail({.code = Errc::os, .os_errno = EAGAIN});
-  pending_[tail_++ % pending_.size()] = {command, user_data, completions_.arrival()};
+  const bool is_timed = shared_->channels.is_timed();
+  pending_[tail_++ % pending_.size()] = {
+      command, user_data, is_timed ? EmulatedClock::now() : EmulatedClock::time_point{}};
   return {};
 }
 
@@ -97,13 +116,14 @@ Result<std::uint32_t> EmulatedNamespace::reap(std::span<Completion> completions,
 }
 
 void EmulatedNamespace::carry_out(const Pending& pending) {
+  const std::lock_guard lock(shared_->mutex);
   const FaultInjector::Fate fate = faults_.next_fate();
   const Outcome outcome = fate.result ? Outcome{} : execute(pending.command);
   const Completion completion{.user_data = pending.user_data,
                               .result = fate.result.value_or(outcome.status.raw()),
                               .dwords = outcome.dwords};
-  EmulatedCompletions::Time due = completions_.done_at(pending.command, pending.arrival);
-  if (fate.delay.count() > 0) due = std::max(due, EmulatedCompletions::Clock::now()) + fate.delay;
+  EmulatedClock::time_point due = shared_->channels.done_at(pending.command, pending.arrival);
+  if (fate.delay.count() > 0) due = std::max(due, EmulatedClock::now()) + fate.delay;
   if (fate.dropped) {
     completions_.add_lost();
   } else if (fate.overtakes && completions_.waiting() > 0) {

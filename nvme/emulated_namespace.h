@@ -6,6 +6,9 @@
 // medium. Commands are carried out by reap(), in the order in which they were submitted: between submit()
 // and reap() the host's memory may change, as it may before a real device fetches it.
 //
+// Queues that another() made share the namespace, each in a thread of its own; it carries out one command at a
+// time.
+//
 // Not emulated: SGLs and PRPs. The memory of a command must be as long as the command says. Of zoned
 // namespaces there are no Identify structures and no zone management commands: zones() stands for them.
 #pragma once
@@ -13,6 +16,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -68,6 +72,7 @@ class EmulatedNamespace final : public Transport {
   std::optional<std::uint64_t> transfer_limit() const override { return 0; }
   bool register_buffers(std::span<const iovec> buffers) override;
   bool read_only() const override { return false; }
+  Result<std::unique_ptr<Transport>> another() override;
   std::uint32_t capacity() const override { return options_.capacity; }
   Result<void> submit(const Command& command, std::uint64_t user_data) override;
   Result<void> flush() override { return {}; }
@@ -75,11 +80,21 @@ class EmulatedNamespace final : public Transport {
                              std::chrono::milliseconds timeout) override;
 
  private:
-  EmulatedNamespace(Options options, std::unique_ptr<Medium> medium);
+  // What all queues have in common.
+  struct Shared {
+    Shared(const Options& given, std::unique_ptr<Medium> blocks);
+    const Options options;
+    const std::unique_ptr<Medium> medium;
+    FaultInjector faults;
+    Zones zones;
+    ServiceChannels channels;
+    std::mutex mutex;  // of all above
+  };
+  explicit EmulatedNamespace(std::shared_ptr<Shared> shared);
   struct Pending {
     Command command;
     std::uint64_t user_data;
-    EmulatedCompletions::Time arrival;
+    EmulatedClock::time_point arrival;
   };
   struct Outcome {
     Status status;
@@ -118,10 +133,11 @@ class EmulatedNamespace final : public Transport {
   Status check_pi(const StagedBlocks& stage, std::uint64_t slba, const PiTags& tags,
                   const PiChecks& checks) const;
 
-  Options options_;
-  std::unique_ptr<Medium> medium_;
-  FaultInjector faults_;
-  Zones zones_;
+  const std::shared_ptr<Shared> shared_;
+  const Options& options_;
+  Medium* const medium_;
+  FaultInjector& faults_;
+  Zones& zones_;
   EmulatedCompletions completions_;
   std::vector<Pending> pending_;  // a ring of capacity() entries
   std::uint64_t head_ = 0, tail_ = 0;

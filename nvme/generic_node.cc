@@ -74,6 +74,12 @@ GenericNode::~GenericNode() {
   if (fd_ >= 0) close(fd_);
 }
 
+Result<GenericNode> GenericNode::duplicate() const {
+  const int fd = fcntl(fd_, F_DUPFD_CLOEXEC, 0);
+  if (fd < 0) return fail({.code = Errc::os, .os_errno = errno});
+  return GenericNode(fd, nsid_, read_only_);
+}
+
 Result<IdentifyPage> GenericNode::identify(Cns cns) const {
   IdentifyPage page{};
   struct nvme_identify_args args {};

@@ -23,6 +23,9 @@ class GenericNode {
   GenericNode& operator=(GenericNode&&) = delete;
   ~GenericNode();
 
+  // The same node once more.
+  Result<GenericNode> duplicate() const;
+
   int fd() const { return fd_; }
   std::uint32_t nsid() const { return nsid_; }
   bool read_only() const { return read_only_; }

@@ -15,8 +15,10 @@ namespace {
 constexpr std::string_view emulated_prefix = "emu:";
 // Without knowing the kernel's limit: what every queue takes.
 constexpr std::uint64_t cautious_transfer_limit = 128u << 10;
+constexpr std::chrono::seconds polling_deadline{1};
 
-Result<std::unique_ptr<Transport>> open_transport(const std::string& device, std::uint32_t depth) {
+Result<std::unique_ptr<Transport>> open_transport(const std::string& device, std::uint32_t depth,
+                                                   const RingOptions& ring_options) {
   if (device.starts_with(emulated_prefix)) {
     return EmulatedNamespace::parse(std::string_view(device).substr(emulated_prefix.size()))
         .and_then([&](EmulatedNamespace::Options options) {
@@ -25,7 +27,7 @@ Result<std::unique_ptr<Transport>> open_transport(const std::string& device, std
         })
         .map([](std::unique_ptr<EmulatedNamespace> ns) -> std::unique_ptr<Transport> { return ns; });
   }
-  return Ring::open(device, depth).map([](std::unique_ptr<Ring> ring) -> std::unique_ptr<Transport> {
+  return Ring::open(device, depth, ring_options).map([](std::unique_ptr<Ring> ring) -> std::unique_ptr<Transport> {
     return ring;
   });
 }
@@ -64,9 +66,17 @@ class Summary {
 }  // namespace
 
 Result<std::unique_ptr<Namespace>> Namespace::open(const std::string& device, const OpenOptions& options) {
-  return open_transport(device, options.queue.depth).and_then([&](std::unique_ptr<Transport> transport) {
-    return open(std::move(transport), options);
-  });
+  const auto open_with = [&](const RingOptions& ring) {
+    return open_transport(device, options.queue.depth, ring)
+        .and_then([&](std::unique_ptr<Transport> transport) { return open(std::move(transport), options); });
+  };
+  auto ns = open_with(options.ring);
+  if (!ns || !options.ring.io_poll || (*ns)->answers(polling_deadline)) return ns;
+  RingOptions interrupted = options.ring;
+  interrupted.io_poll = false;
+  ns = open_with(interrupted);
+  if (ns) (*ns)->fallbacks_.set(static_cast<std::size_t>(Fallback::io_poll));
+  return ns;
 }
 
 Result<std::unique_ptr<Namespace>> Namespace::open(std::unique_ptr<Transport> transport,
@@ -98,6 +108,7 @@ Result<std::unique_ptr<Namespace>> Namespace::open(std::unique_ptr<Transport> tr
   }
   std::unique_ptr<Namespace> ns(new Namespace(std::move(transport), std::move(info), std::move(controller),
                                               geometry, options.patience));
+  ns->fallbacks_ = ns->transport_->fallbacks();
   const auto note = [&](Fallback fallback, bool happened) {
     ns->fallbacks_.set(static_cast<std::size_t>(fallback), happened);
   };
@@ -117,6 +128,30 @@ Namespace::Namespace(std::unique_ptr<Transport> transport, NamespaceInfo info, C
       controller_(std::move(controller)),
       geometry_(geometry),
       patience_(patience) {}
+
+Result<std::unique_ptr<Namespace>> Namespace::another(const QueueOptions& options) const {
+  auto transport = transport_->another();
+  if (!transport) return fail(transport.error());
+  std::unique_ptr<Namespace> ns(new Namespace(std::move(*transport), info_, controller_, geometry_, patience_));
+  ns->fallbacks_ = fallbacks_;
+  auto queue = Queue::create(*ns->transport_, geometry_, options);
+  if (!queue) return fail(queue.error());
+  ns->queue_ = std::move(*queue);
+  return ns;
+}
+
+// Whether a command comes back at all, however it fared. Polled ones may not, where nobody polls.
+bool Namespace::answers(std::chrono::milliseconds deadline) {
+  std::vector<std::byte> block(geometry_.format.data_size());
+  const Io first{.block_count = 1, .memory = {UserMemory(block), {}}, .device_checks = PiChecks::none()};
+  bool carried_out = false;
+  const auto take = [&](const IoDone& done) {
+    carried_out = done.outcome || done.outcome.error().code != Errc::os;
+  };
+  const auto reaped = queue_->submit(first).and_then([&] { return queue_->reap(take, deadline); });
+  if (!reaped || *reaped == 0) queue_->give_up();
+  return carried_out;
+}
 
 // Of the one command in flight: DW0 and DW1 of its completion.
 Result<std::uint64_t> Namespace::wait_for_one() {

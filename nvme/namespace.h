@@ -7,7 +7,7 @@
 // Opening asks the device for its geometry and PI format. Reads and writes may be of any length; they are
 // split to what the device and the kernel take and run at the queue's depth. They block.
 //
-// Threads: one thread at a time.
+// Threads: one thread at a time; see RingOptions::single_issuer. A further thread takes another().
 #pragma once
 
 #include <chrono>
@@ -19,12 +19,14 @@
 #include "nvme/io.h"
 #include "nvme/queue.h"
 #include "nvme/ranges.h"
+#include "nvme/ring.h"
 #include "nvme/transport.h"
 
 namespace nvpi {
 
 struct OpenOptions {
   QueueOptions queue;
+  RingOptions ring;  // of a real device
   // How long no command at all may complete before the queue is given up. The kernel has a time-out of its
   // own for each command, 30 s by default, after which it resets the controller.
   std::chrono::milliseconds patience{120'000};
@@ -32,11 +34,17 @@ struct OpenOptions {
 
 class Namespace {
  public:
-  // `device` is a generic node (/dev/ngXnY) or an emulated namespace (emu:key=value,...).
+  // `device` is a generic node (/dev/ngXnY) or an emulated namespace (emu:key=value,...). With ring.io_poll
+  // a first read finds out whether the device completes polled commands at all; if not, completions come by
+  // interrupt.
   static Result<std::unique_ptr<Namespace>> open(const std::string& device,
                                                  const OpenOptions& options = {});
   static Result<std::unique_ptr<Namespace>> open(std::unique_ptr<Transport> transport,
                                                  const OpenOptions& options = {});
+
+  // The same namespace with a transport and a queue of its own, for another thread. The device is asked
+  // nothing again.
+  Result<std::unique_ptr<Namespace>> another(const QueueOptions& options = {}) const;
 
   const NamespaceInfo& info() const { return info_; }
   const ControllerInfo& controller() const { return controller_; }
@@ -75,6 +83,7 @@ class Namespace {
   Namespace(std::unique_ptr<Transport> transport, NamespaceInfo info, ControllerInfo controller,
             Geometry geometry, std::chrono::milliseconds patience);
   Result<std::uint64_t> wait_for_one();
+  bool answers(std::chrono::milliseconds deadline);
 
   std::unique_ptr<Transport> transport_;
   NamespaceInfo info_;

@@ -11,7 +11,6 @@
 #pragma once
 
 #include <array>
-#include <bitset>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -23,8 +22,6 @@
 #include "nvme/transport.h"
 
 namespace nvpi {
-
-using Fallbacks = std::bitset<fallback_count>;
 
 struct QueueOptions {
   std::uint32_t depth = 16;        // I/Os in flight

@@ -6,8 +6,11 @@
 // Threads: a transport belongs to one thread at a time.
 #pragma once
 
+#include <bitset>
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <sys/uio.h>
@@ -25,8 +28,12 @@ enum class Fallback : std::uint8_t {
   kernel_limits,      // the kernel's transfer limit is unknown, a cautious one is used
   write_access,       // the node could only be opened for reading
   io_command_set_id,  // the device has no CNS 05h page: 16b guard without storage tags is assumed
+  single_issuer,      // the kernel is older than 6.1: completions interrupt the thread
+  io_poll,            // the device or the kernel has no polled queues: completions come by interrupt
+  sq_poll,            // no kernel thread takes the submissions: each batch is a system call
 };
-inline constexpr unsigned fallback_count = 5;
+inline constexpr unsigned fallback_count = 8;
+using Fallbacks = std::bitset<fallback_count>;
 
 class Transport {
  public:
@@ -41,6 +48,13 @@ class Transport {
   // Offers memory for Command::fixed_buffer; false if it cannot be registered.
   virtual bool register_buffers(std::span<const iovec> buffers) = 0;
   virtual bool read_only() const = 0;
+  // What it has to do without, of what it was asked for.
+  virtual Fallbacks fallbacks() const { return {}; }
+  // A further transport to the same namespace, for another thread. It outlives this one if need be.
+  // EOPNOTSUPP if there can be only one.
+  virtual Result<std::unique_ptr<Transport>> another() {
+    return fail({.code = Errc::os, .os_errno = EOPNOTSUPP});
+  }
 
   // Running. No allocation. At most capacity() commands are in flight.
   virtual std::uint32_t capacity() const = 0;

@@ -308,11 +308,12 @@ TEST_CASE("random damage is unknown but for the share that chance explains") {
       chance = diagnosis.chance();
     }
     CAPTURE(chance);
-    // Six standard deviations of the count. Two causes may fit the same block, so a little less than the sum.
+    // Six standard deviations of the count, and 3 for rare ones: at a mean of 0.04, that of a burst in a 64b
+    // guard, four in one run come once in 10^7. Two causes may fit the same block, so a little less than the
+    // sum.
     const double mean = runs * chance;
-    CHECK(named <= mean + 6 * std::sqrt(mean) + 1e-9 * runs);
+    CHECK(named <= mean + 6 * std::sqrt(mean) + 3);
     CHECK(named >= mean * 0.97 - 6 * std::sqrt(mean));
-    if (block.format.guard() == guard_64b) CHECK(named == 0);
   });
 }
 

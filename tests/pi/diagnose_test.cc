@@ -225,9 +225,10 @@ TEST_CASE("a guard that was made in another way is recognized") {
 
     std::uint64_t swapped = 0;
     for (unsigned i = 0; i < width; i += 8) swapped |= (right >> i & 0xFF) << (width - 8 - i);
+    // A way that gives the right guard, as a swap of two equal bytes does, leaves nothing to explain.
     const auto names = [&](std::uint64_t guard, CauseKind kind) {
       block.put_guard(guard);
-      return find(block.diagnosis(), kind) != nullptr;
+      return guard == right ? block.diagnosis().unknown() : find(block.diagnosis(), kind) != nullptr;
     };
     CHECK(names(swapped, CauseKind::swapped_guard));
     CHECK(names(plain_crc(width, polynomial, reflected, seed ^ ones, covered) ^ out, CauseKind::other_seed));

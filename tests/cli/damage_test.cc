@@ -4,17 +4,13 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/run.h"
+#include "support/formats.h"
 #include "support/reference.h"
 
 using namespace nvpi;
 using namespace nvpi::test;
 
 namespace {
-
-using enum MetadataLayout;
-using enum PiType;
-using enum PiPosition;
-using enum GuardType;
 
 constexpr std::uint64_t namespace_blocks = 64;
 constexpr std::uint64_t start = 5, count = 20, bad = 12;

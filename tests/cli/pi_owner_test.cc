@@ -13,11 +13,6 @@ using namespace nvpi::test;
 
 namespace {
 
-using enum MetadataLayout;
-using enum PiType;
-using enum PiPosition;
-using enum GuardType;
-
 constexpr std::uint64_t namespace_blocks = 64;
 
 const PiFormat::Fields formats[] = {

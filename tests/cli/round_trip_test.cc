@@ -15,11 +15,6 @@ using namespace nvpi::test;
 
 namespace {
 
-using enum MetadataLayout;
-using enum PiType;
-using enum PiPosition;
-using enum GuardType;
-
 std::vector<PiFormat::Fields> formats() {
   std::vector<PiFormat::Fields> all = typical_formats();
   const std::vector<PiFormat::Fields> more = {

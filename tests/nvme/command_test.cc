@@ -12,11 +12,6 @@ using namespace nvpi::test;
 
 namespace {
 
-using enum MetadataLayout;
-using enum PiType;
-using enum PiPosition;
-using enum GuardType;
-
 PiFormat format_of(GuardType guard, unsigned sts) {
   return make_format({4096, 16, separate, type_2, last, guard, sts});
 }

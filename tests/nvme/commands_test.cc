@@ -13,11 +13,6 @@ using namespace nvpi::test;
 
 namespace {
 
-using enum MetadataLayout;
-using enum PiType;
-using enum PiPosition;
-using enum GuardType;
-
 constexpr std::uint64_t far = 0x1'2345'6789;
 
 const PiFormat::Fields plain_16b{512, 8, separate, type_1};

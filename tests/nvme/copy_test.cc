@@ -10,11 +10,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-using enum MetadataLayout;
-using enum PiType;
-using enum PiPosition;
-using enum GuardType;
-
 constexpr std::uint64_t source = 100, destination = 200;
 constexpr std::uint16_t app = 0x1234;
 

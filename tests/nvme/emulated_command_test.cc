@@ -10,9 +10,6 @@ using namespace nvpi::test;
 
 namespace {
 
-using enum MetadataLayout;
-using enum PiType;
-
 constexpr std::uint16_t dnr = 0x4000;
 
 // Memory for 64 blocks of any format below, whatever the command says of its length.

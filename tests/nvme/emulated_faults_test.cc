@@ -16,9 +16,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-using enum MetadataLayout;
-using enum PiType;
-
 const PiFormat::Fields plain{512, 8, separate, type_1};
 constexpr std::uint32_t depth = 4;
 

@@ -14,11 +14,6 @@ using namespace nvpi::test;
 
 namespace {
 
-using enum MetadataLayout;
-using enum PiType;
-using enum PiPosition;
-using enum GuardType;
-
 constexpr PiChecks guard_only{true, false, false, false}, app_only{false, true, false, false},
     storage_only{false, false, true, false}, ref_only{false, false, false, true};
 

@@ -13,11 +13,6 @@ using namespace nvpi::test;
 
 namespace {
 
-using enum MetadataLayout;
-using enum PiType;
-using enum PiPosition;
-using enum GuardType;
-
 // Parses and creates, as opening by name does.
 Result<std::unique_ptr<EmulatedNamespace>> open(const std::string& text) {
   return EmulatedNamespace::parse(text).and_then(

@@ -14,10 +14,6 @@ using namespace nvpi::test;
 
 namespace {
 
-using enum MetadataLayout;
-using enum PiType;
-using enum PiPosition;
-using enum GuardType;
 using Options = EmulatedNamespace::Options;
 
 std::unique_ptr<EmulatedNamespace> make(Options options) {

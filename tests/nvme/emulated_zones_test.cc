@@ -13,9 +13,6 @@ using namespace nvpi::test;
 
 namespace {
 
-using enum MetadataLayout;
-using enum PiType;
-
 constexpr std::uint64_t zone_size = 16, zone_capacity = 12;
 constexpr std::uint16_t boundary = 0x1B8, full = 0x1B9, invalid_write = 0x1BC, invalid_pi = 0x181;
 constexpr PiChecks ref_only{false, false, false, true};

@@ -14,9 +14,6 @@ using namespace nvpi::test;
 
 namespace {
 
-using enum MetadataLayout;
-using enum PiType;
-
 struct Failure {
   std::size_t at = 0;       // the operation, counted from 1
   bool for_good = false;    // this one and all after it

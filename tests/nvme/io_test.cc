@@ -15,11 +15,6 @@ using namespace nvpi::test;
 
 namespace {
 
-using enum MetadataLayout;
-using enum PiType;
-using enum PiPosition;
-using enum GuardType;
-
 Bytes space(1u << 20);
 
 UserMemory memory_of_size(std::size_t size) {

@@ -14,8 +14,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-using enum MetadataLayout;
-using enum PiType;
 using Sent = ScriptedTransport::Sent;
 
 constexpr std::uint8_t content = 0xD7, untouched = 0x3C;

@@ -13,11 +13,6 @@ using namespace nvpi::test;
 
 namespace {
 
-using enum MetadataLayout;
-using enum PiType;
-using enum PiPosition;
-using enum GuardType;
-
 constexpr std::uint16_t app = 0xABCD;
 
 struct Rig {

@@ -17,9 +17,6 @@ using namespace nvpi::test;
 
 namespace {
 
-using enum MetadataLayout;
-using enum PiType;
-
 const PiFormat::Fields plain{512, 8, separate, type_1};
 
 Error error_of(const std::string& path, const PiFormat::Fields& fields,

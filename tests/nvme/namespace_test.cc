@@ -16,11 +16,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-using enum MetadataLayout;
-using enum PiType;
-using enum PiPosition;
-using enum GuardType;
-
 // The metadata bytes that belong to the user: without the PI.
 Bytes without_pi(const PiFormat& format, Bytes metadata) {
   if (!format.has_pi()) return metadata;

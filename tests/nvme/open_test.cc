@@ -13,9 +13,6 @@ using namespace nvpi::test;
 
 namespace {
 
-using enum MetadataLayout;
-using enum PiType;
-
 std::unique_ptr<ScriptedTransport> script(const PiFormat::Fields& fields) {
   return std::make_unique<ScriptedTransport>(make_format(fields), 1000);
 }
@@ -85,7 +82,6 @@ TEST_CASE("R09, R24: a format that cannot be is refused at open, with the field 
     std::uint8_t value;
     const char* field;
   };
-  using enum PiPosition;
   const Row rows[] = {
       {{4096, 0, separate, none}, 29, false, 0x01, "ms"},    // PI type without metadata
       {{4096, 8, extended, type_1}, 29, false, 0x05, "pi"},  // PI type 5

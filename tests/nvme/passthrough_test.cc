@@ -16,8 +16,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-using enum MetadataLayout;
-using enum PiType;
 using Lengths = Queue::Lengths;
 
 struct Rig {

@@ -19,9 +19,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-using enum MetadataLayout;
-using enum PiType;
-
 constexpr std::int32_t dnr = 0x4000;
 
 // A queue over a script, and user memory for one I/O of four blocks.

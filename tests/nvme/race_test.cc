@@ -16,11 +16,6 @@ using namespace nvpi::test;
 
 namespace {
 
-using enum MetadataLayout;
-using enum PiType;
-using enum PiPosition;
-using enum GuardType;
-
 // Fetches `count` blocks from the media and counts those whose PI does not fit.
 std::uint64_t bad_blocks_on_media(EmulatedNamespace& device, std::uint64_t slba,
                                   std::uint32_t count, Bytes& data) {

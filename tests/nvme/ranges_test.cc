@@ -16,11 +16,6 @@ using namespace nvpi::test;
 
 namespace {
 
-using enum MetadataLayout;
-using enum PiType;
-using enum PiPosition;
-using enum GuardType;
-
 const PiFormat::Fields small{512, 8, separate, type_1};
 
 // A namespace whose device keeps the payload of every command.

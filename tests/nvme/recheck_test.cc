@@ -10,11 +10,6 @@ using namespace nvpi::test;
 
 namespace {
 
-using enum MetadataLayout;
-using enum PiType;
-using enum PiPosition;
-using enum GuardType;
-
 constexpr std::uint64_t slba = 40, blocks = 600;
 constexpr std::uint16_t app = 0x1234;
 

@@ -11,13 +11,6 @@
 using namespace nvpi;
 using namespace nvpi::test;
 
-namespace {
-
-using enum MetadataLayout;
-using enum PiType;
-
-}  // namespace
-
 TEST_SUITE_BEGIN("split");
 
 TEST_CASE("the most blocks of one command follow from MDTS, layout, PRACT and CTRATT.MEM") {

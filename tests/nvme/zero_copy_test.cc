@@ -7,13 +7,6 @@
 using namespace nvpi;
 using namespace nvpi::test;
 
-namespace {
-
-using enum MetadataLayout;
-using enum PiType;
-
-}  // namespace
-
 TEST_SUITE_BEGIN("zero-copy");
 
 TEST_CASE("zero-copy moves the same blocks from and to the caller's own memory") {

@@ -16,11 +16,6 @@ using namespace nvpi::test;
 
 namespace {
 
-using enum MetadataLayout;
-using enum PiType;
-using enum PiPosition;
-using enum GuardType;
-
 constexpr std::uint64_t lba = 0x1234'5678;
 
 // Whole blocks, each with metadata on both sides of where a PI may be.
@@ -55,10 +50,9 @@ struct Block {
   }
   void remake() { put(right()); }
   // The bit that is `at` bits behind the first one, in the order in which the guard takes them.
-  std::byte& flip(std::size_t at) {
+  void flip(std::size_t at) {
     std::byte& byte = at / 8 < data.size() ? data[at / 8] : metadata[at / 8 - data.size()];
     byte ^= std::byte{1} << bit_of(at);
-    return byte;
   }
   unsigned bit_of(std::size_t at) const {
     return static_cast<unsigned>(format.guard() == guard_16b ? 7 - at % 8 : at % 8);
@@ -147,8 +141,7 @@ TEST_CASE("one flipped bit is found by its byte and bit, first, last and anywher
       if (block.format.guard() != guard_16b || bits <= 32767) {
         CHECK(same);
       } else if (!same) {
-        const std::size_t found =
-            std::size_t{cause->offset} * 8 + (7 - cause->bit);
+        const std::size_t found = std::size_t{cause->offset} * 8 + (7 - cause->bit);
         CHECK((found > at ? found - at : at - found) == 32767);
       }
       block.flip(at);

@@ -14,11 +14,6 @@ using namespace nvpi::test;
 
 namespace {
 
-using enum MetadataLayout;
-using enum PiType;
-using enum PiPosition;
-using enum GuardType;
-
 struct Refusal {
   PiFormat::Fields fields;
   const char* field;

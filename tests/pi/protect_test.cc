@@ -118,7 +118,6 @@ TEST_CASE(
     PiFormat::Fields fields;
     std::uint64_t guard;
   };
-  using enum PiPosition;
   const auto fields = [](std::uint32_t ds, std::uint32_t ms, PiPosition position, GuardType guard,
                          unsigned sts) {
     return PiFormat::Fields{ds, ms, MetadataLayout::separate, PiType::type_1, position, guard, sts};

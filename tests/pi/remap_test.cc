@@ -13,11 +13,6 @@ using namespace nvpi::test;
 
 namespace {
 
-using enum MetadataLayout;
-using enum PiType;
-using enum PiPosition;
-using enum GuardType;
-
 PiFormat format_of(GuardType guard, unsigned sts, PiType type = type_1) {
   return make_format({4096, 16, separate, type, first, guard, sts});
 }

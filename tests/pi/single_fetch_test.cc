@@ -22,11 +22,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-using enum MetadataLayout;
-using enum PiType;
-using enum PiPosition;
-using enum GuardType;
-
 // Repeats `mismatches()` for a while, at most until `enough` of them were seen. Returns how many.
 template <typename Step>
 std::uint64_t count_mismatches(std::chrono::milliseconds time, std::uint64_t enough,

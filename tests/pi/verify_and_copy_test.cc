@@ -12,11 +12,6 @@ using namespace nvpi::test;
 
 namespace {
 
-using enum MetadataLayout;
-using enum PiType;
-using enum PiPosition;
-using enum GuardType;
-
 // Blocks of random bytes with the tuples that belong to them.
 struct Source {
   Source(Random& random, const PiFormat& f, const PiTags& tags, std::uint32_t count)

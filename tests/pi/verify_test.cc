@@ -13,11 +13,6 @@ using namespace nvpi::test;
 
 namespace {
 
-using enum MetadataLayout;
-using enum PiType;
-using enum PiPosition;
-using enum GuardType;
-
 void set_tuple(const PiFormat& format, BlockBuffer& blocks, std::uint32_t i, const PiTuple& tuple) {
   const Bytes bytes = reference_tuple(format.fields(), tuple);
   std::copy(bytes.begin(), bytes.end(), blocks.pi(i).begin());

@@ -3,14 +3,6 @@
 #include <doctest/doctest.h>
 
 namespace nvpi::test {
-namespace {
-
-using enum MetadataLayout;
-using enum PiType;
-using enum PiPosition;
-using enum GuardType;
-
-}  // namespace
 
 PiFormat make_format(const PiFormat::Fields& fields) {
   const auto format = PiFormat::create(fields);

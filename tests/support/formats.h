@@ -9,6 +9,12 @@
 
 namespace nvpi::test {
 
+// Formats are written as in describe().
+using enum MetadataLayout;
+using enum PiType;
+using enum PiPosition;
+using enum GuardType;
+
 // The format of legal fields.
 PiFormat make_format(const PiFormat::Fields& fields);
 

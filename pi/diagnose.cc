@@ -5,6 +5,8 @@
 #include <cassert>
 #include <cmath>
 
+#include "pi/bits.h"
+
 namespace nvpi {
 namespace {
 
@@ -16,17 +18,15 @@ struct Crc {
   std::uint64_t other_polynomial;  // CRC-16/CCITT, CRC-32 (IEEE 802.3), CRC-64 (ECMA-182)
   // Bursts up to this length are looked for: longer ones would fit too much by chance.
   unsigned burst_limit;
+
+  constexpr std::uint64_t ones() const { return ~0ull >> (64 - width); }
 };
 constexpr Crc crcs[] = {{16, false, 0x8BB7, 0x1021, 1},
                         {32, true, 0x1EDC6F41, 0x04C11DB7, 8},
                         {64, true, 0xAD93D23594C93659, 0x42F0E1EBA9EA3693, 32}};
 
-constexpr std::uint64_t ones(unsigned count) { return count >= 64 ? ~0ull : (1ull << count) - 1; }
-
 std::uint64_t reversed_bits(std::uint64_t value, unsigned width) {
-  std::uint64_t result = 0;
-  for (unsigned i = 0; i < width; ++i) result |= (value >> i & 1) << (width - 1 - i);
-  return result;
+  return reversed(value) >> (64 - width);
 }
 
 std::uint64_t swapped_bytes(std::uint64_t value, unsigned width) {
@@ -43,7 +43,7 @@ class OtherCrc {
         const unsigned shift = crc_.reflected ? i : 7 - i;
         const std::uint64_t in = std::to_integer<std::uint64_t>(byte) >> shift & 1;
         const bool carry = (state_ >> (crc_.width - 1) & 1) != in;
-        state_ = (state_ << 1 & ones(crc_.width)) ^ (carry ? crc_.other_polynomial : 0);
+        state_ = (state_ << 1 & crc_.ones()) ^ (carry ? crc_.other_polynomial : 0);
       }
     }
   }
@@ -135,7 +135,7 @@ class Diagnoser {
       consider(there.guard == guard_over(at), CauseKind::other_position, by_guard_);
     }
 
-    const std::uint64_t all_ones = ones(crc_.width);
+    const std::uint64_t all_ones = crc_.ones();
     const std::uint64_t other_seed = guard_over(guarded, all_ones);
     consider(is(other_seed), CauseKind::other_seed, by_guard_);
     if (crc_.reflected) {

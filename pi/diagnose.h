@@ -58,7 +58,8 @@ class Diagnosis {
  private:
   friend class Diagnoser;
 
-  static constexpr std::size_t kinds = 14;  // each fits at most once
+  // Each fits at most once.
+  static constexpr std::size_t kinds = static_cast<std::size_t>(CauseKind::other_write) + 1;
   std::array<Cause, kinds> causes_{};
   std::size_t count_ = 0;
   double chance_ = 0;

@@ -9,6 +9,8 @@
 
 #include <cstdint>
 
+#include "pi/bits.h"
+
 namespace nvpi {
 namespace {
 
@@ -29,12 +31,6 @@ constexpr Polynomial quotient_of_x128(Polynomial generator) {  // without its le
     r = (r << 1) ^ ((r >> 63) * generator);
   }
   return quotient;
-}
-
-constexpr std::uint64_t reversed(std::uint64_t bits) {
-  std::uint64_t r = 0;
-  for (int i = 0; i < 64; ++i) r |= ((bits >> i) & 1) << (63 - i);
-  return r;
 }
 
 inline __m128i lane(std::uint64_t low, std::uint64_t high) {

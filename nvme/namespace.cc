@@ -35,6 +35,7 @@ Result<std::unique_ptr<Transport>> open_transport(const std::string& device, std
 // Collects the outcomes of the commands of one transfer: the failure with the lowest LBA, counts in all.
 class Summary {
  public:
+  explicit Summary(std::uint64_t slba) : slba_(slba) {}
   void add(const IoDone& done) {
     if (done.outcome) {
       counts_ += *done.outcome;
@@ -53,10 +54,12 @@ class Summary {
   Result<VerifyCounts> result() && {
     if (!error_) return counts_;
     error_->mismatch_count = mismatch_count_;
+    error_->mismatch.block_index = static_cast<std::uint32_t>(error_->mismatch.lba - slba_);
     return fail(std::move(*error_));
   }
 
  private:
+  std::uint64_t slba_;  // of the whole
   VerifyCounts counts_;
   std::uint64_t mismatch_count_ = 0;
   std::optional<Error> error_;
@@ -246,14 +249,14 @@ Result<VerifyCounts> Namespace::transfer(const Io& io) {
   if (const auto checked = check_io(io, geometry_); !checked) return fail(checked.error());
   if (queue_->is_broken()) return fail({.code = Errc::timed_out, .slba = io.slba});
   const std::uint64_t blocks_per_command = queue_->max_blocks(io.pi, io.opcode);
-  Summary summary;
+  Summary summary(io.slba);
   bool stopped = false;
   // A part counts its blocks from its own start; the caller counts from the start of the whole. Commands
   // in flight refer to this sink, so it outlives the loop.
-  const auto whole_index = [&](const PiMismatch& mismatch) {
+  const auto whole_index = [&](const PiMismatch& mismatch, const FailedBlock& block) {
     PiMismatch whole = mismatch;
     whole.block_index = static_cast<std::uint32_t>(mismatch.lba - io.slba);
-    stopped |= !io.on_mismatch(whole);
+    stopped |= !io.on_mismatch(whole, block);
     return !stopped;
   };
   std::uint64_t next = 0;

@@ -244,9 +244,9 @@ Result<VerifyCounts> Queue::outcome_of(InFlight& entry, const Completion& comple
   }
 
   std::optional<PiMismatch> first;
-  const auto keep_first = [&](const PiMismatch& mismatch) {
+  const auto keep_first = [&](const PiMismatch& mismatch, const FailedBlock& block) {
     if (!first) first = mismatch;
-    return entry.io.on_mismatch(mismatch);
+    return entry.io.on_mismatch(mismatch, block);
   };
   const VerifyCounts counts = entry.strategy->deliver(entry, geometry_.format, keep_first);
   if (counts.mismatched == 0) return counts;

@@ -89,8 +89,8 @@ class ZeroCopy final : public TransferStrategy {
       std::memset(blocks.data + first * transferred.data_stride(), 0, count * transferred.data_stride());
       std::memset(blocks.metadata + first * metadata_stride, 0, count * metadata_stride);
     };
-    const auto erase_bad = [&](const PiMismatch& mismatch) {
-      const bool go_on = on_mismatch(mismatch);
+    const auto erase_bad = [&](const PiMismatch& mismatch, const FailedBlock& block) {
+      const bool go_on = on_mismatch(mismatch, block);
       erase(mismatch.block_index, go_on ? 1 : blocks.count - mismatch.block_index);
       return go_on;
     };

@@ -69,5 +69,8 @@ class Diagnosis {
 // what it was checked against, with the block's own address and reference tag.
 Diagnosis diagnose(const PiFormat& format, const Expectation& expected, std::span<const std::byte> data,
                    std::span<const std::byte> metadata) noexcept;
+inline Diagnosis diagnose(const PiFormat& format, const FailedBlock& block) noexcept {
+  return diagnose(format, block.expected, block.data, block.metadata);
+}
 
 }  // namespace nvpi

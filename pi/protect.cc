@@ -129,6 +129,16 @@ PiMismatch mismatch_of(const PiFormat& format, const Expectation& expected, std:
   return mismatch(PiTag::ref_tag, stored.ref_tag, computed.ref_tag);
 }
 
+FailedBlock failed_block(const PiFormat& format, const Expectation& run, const DeviceWalk& block,
+                         std::uint32_t index) {
+  FailedBlock failed{.data = {block.data, format.data_size()},
+                     .metadata = {block.metadata, format.metadata_size()},
+                     .expected = run};
+  failed.expected.first_lba += index;
+  failed.expected.tags.initial_ref_tag = format.ref_tag_at(run.tags.initial_ref_tag, index);
+  return failed;
+}
+
 void check_sizes([[maybe_unused]] const PiFormat& format, [[maybe_unused]] const Blocks& blocks,
                  [[maybe_unused]] const UserBlocks& user) {
   assert(user.data.size() == std::uint64_t{blocks.count} * format.data_size());
@@ -159,7 +169,10 @@ VerifyCounts verify_blocks(const PiFormat& format, const Expectation& expected,
     counts.mismatched += verdict == Verdict::mismatched;
     settle(block, i, verdict != Verdict::mismatched);
     if (verdict != Verdict::mismatched) continue;
-    if (!on_mismatch(mismatch_of(format, expected, i, stored, computed))) break;
+    if (!on_mismatch(mismatch_of(format, expected, i, stored, computed),
+                     failed_block(format, expected, block, i))) {
+      break;
+    }
   }
   return counts;
 }

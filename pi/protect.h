@@ -17,7 +17,9 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <type_traits>
 
 #include "pi/format.h"
@@ -78,8 +80,25 @@ struct PiMismatch {
   PiTuple tuple;               // the whole tuple as stored
 };
 
-// Called for every mismatch, in order of blocks. Returns whether to go on. Refers to the callable
-// it is made from, which must outlive the call it is passed to.
+// What a check is about: the checks, the expected tags, and the address that mismatches are
+// reported with.
+struct Expectation {
+  PiTags tags;
+  PiChecks checks;
+  std::uint64_t first_lba = 0;
+};
+
+// A block that has failed, as the device transferred it, and what it was checked against: what it
+// takes to say why (diagnose.h). The bytes are only borrowed for the call.
+struct FailedBlock {
+  std::span<const std::byte> data;
+  std::span<const std::byte> metadata;
+  Expectation expected;  // with the block's own address and reference tag
+};
+
+// Called for every mismatch, in order of blocks, with the mismatch and, if the callable takes it,
+// the block. Returns whether to go on. Refers to the callable it is made from, which must outlive
+// the call it is passed to.
 class MismatchSink {
  public:
   MismatchSink() = default;
@@ -87,17 +106,23 @@ class MismatchSink {
     requires(!std::same_as<std::remove_cvref_t<F>, MismatchSink>)
   MismatchSink(F&& function)  // NOLINT(google-explicit-constructor): a lambda is passed in place
       : object_(const_cast<void*>(static_cast<const void*>(&function))),
-        call_([](void* object, const PiMismatch& mismatch) {
-          return static_cast<bool>((*static_cast<std::remove_reference_t<F>*>(object))(mismatch));
+        call_([](void* object, const PiMismatch& mismatch,
+                 [[maybe_unused]] const FailedBlock& block) -> bool {
+          auto& callable = *static_cast<std::remove_reference_t<F>*>(object);
+          if constexpr (std::invocable<F, const PiMismatch&, const FailedBlock&>) {
+            return callable(mismatch, block);
+          } else {
+            return callable(mismatch);
+          }
         }) {}
 
-  bool operator()(const PiMismatch& mismatch) const {
-    return call_ == nullptr || call_(object_, mismatch);
+  bool operator()(const PiMismatch& mismatch, const FailedBlock& block) const {
+    return call_ == nullptr || call_(object_, mismatch, block);
   }
 
  private:
   void* object_ = nullptr;
-  bool (*call_)(void*, const PiMismatch&) = nullptr;
+  bool (*call_)(void*, const PiMismatch&, const FailedBlock&) = nullptr;
 };
 
 struct VerifyCounts {
@@ -111,14 +136,6 @@ struct VerifyCounts {
     mismatched += other.mismatched;
     return *this;
   }
-};
-
-// What a check is about: the checks, the expected tags, and the address that mismatches are
-// reported with.
-struct Expectation {
-  PiTags tags;
-  PiChecks checks;
-  std::uint64_t first_lba = 0;
 };
 
 // Copies user blocks into device blocks and makes the tuples there. The guard is that of the bytes

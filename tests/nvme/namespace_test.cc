@@ -155,7 +155,7 @@ TEST_CASE(
       for (const std::uint64_t lba : bad) damage(*device, lba);
       std::vector<std::uint64_t> seen;
       const auto sink = [&](const PiMismatch& mismatch) {
-        CHECK(mismatch.block_index == mismatch.lba - 100);
+        CHECK(mismatch.block_index == mismatch.lba - io.slba);
         seen.push_back(mismatch.lba);
         return true;
       };
@@ -173,6 +173,14 @@ TEST_CASE(
         const bool is_bad = std::find(bad.begin(), bad.end(), 100 + i) != bad.end();
         REQUIRE(all_equal(memory.bytes().subspan(i * stride, 512), is_bad ? 0x00 : 0x66));
       }
+      // The error names its block by the place in the whole, too: here the second command is the first to fail.
+      io.slba = 356;
+      io.block_count = 1744;
+      io.memory.data = io.memory.data.subview(0, 1744 * stride);
+      const auto later = ns->transfer(io);
+      REQUIRE_FALSE(later.has_value());
+      CHECK(later.error().mismatch.lba == 1999);
+      CHECK(later.error().mismatch.block_index == 1999 - 356);
       check_all_slots_are_back(*ns);
     }
   }

@@ -143,6 +143,43 @@ TEST_CASE("a mismatch carries what is stored and what was computed") {
   }
 }
 
+TEST_CASE("a failing block is handed over with all it takes to check it once more") {
+  Random random(test_seed());
+  for (int round = 0; round < 500; ++round) {
+    const PiFormat format = make_format(random_fields(random));
+    CAPTURE(round);
+    CAPTURE(describe(format));
+    const PiTags tags = random_tags(random, format);
+    BlockBuffer blocks = good_blocks(random, format, tags, 6);
+    for (const std::uint32_t i : {1, 4}) blocks.data(i)[below(random, 512)] ^= std::byte{0x20};
+    const std::uint64_t first_lba = random() >> 8;
+    std::vector<std::uint32_t> failed;
+    const auto again = [&](const PiMismatch& mismatch, const FailedBlock& block) {
+      const std::uint32_t i = mismatch.block_index;
+      failed.push_back(i);
+      CHECK(copy_of(block.data) == copy_of(blocks.data(i)));
+      CHECK(copy_of(block.metadata) == copy_of(blocks.metadata(i)));
+      BlockBuffer alone(format, 1);
+      std::copy(block.data.begin(), block.data.end(), alone.data(0).begin());
+      std::copy(block.metadata.begin(), block.metadata.end(), alone.metadata(0).begin());
+      Seen seen;
+      verify(format, block.expected, alone.blocks(), seen);
+      REQUIRE(seen.mismatches.size() == 1);
+      CHECK(seen.mismatches[0].lba == mismatch.lba);
+      CHECK(seen.mismatches[0].tag == mismatch.tag);
+      CHECK(seen.mismatches[0].computed == mismatch.computed);
+      // The other tags are as expected, too: with a guard that fits nothing is wrong with the block.
+      PiTuple tuple = mismatch.tuple;
+      tuple.guard = mismatch.computed;
+      set_tuple(format, alone, 0, tuple);
+      CHECK(verify(format, block.expected, alone.blocks()).mismatched == 0);
+      return true;
+    };
+    verify(format, {.tags = tags, .first_lba = first_lba}, blocks.blocks(), again);
+    CHECK(failed == std::vector<std::uint32_t>{1, 4});
+  }
+}
+
 TEST_CASE("a sink that says stop ends the check there") {
   Random random(test_seed());
   const PiFormat format = make_format({512, 8, separate, type_1});
